@@ -1,0 +1,166 @@
+package listener
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+)
+
+// copyBelow is the size under which a file section is read and sent with the
+// bytes around it: one gathered write is cheaper than a sendfile of its own.
+const copyBelow = 64 << 10
+
+// copyChunk is the buffer for sections that can not go by sendfile.
+const copyChunk = 256 << 10
+
+// errClose ends a connection because an answer asks for it.
+var errClose = errors.New("connection closed by the answer to a request")
+
+// gather writes answers to one connection, everything that is ready in as few
+// system calls as possible. It is used by one goroutine at a time.
+type gather struct {
+	conn net.Conn
+	raw  syscall.RawConn // nil when sendfile is not possible
+	bufs net.Buffers     // bytes to go before the next section
+	vec  net.Buffers     // bufs' backing, kept because WriteTo consumes it
+	copy []byte          // small sections, read; its parts are in bufs
+}
+
+func newGather(nc net.Conn) *gather {
+	g := &gather{conn: nc}
+	if tcp, ok := nc.(*net.TCPConn); ok && canSendfile {
+		// Without the raw connection sections are copied.
+		g.raw, _ = tcp.SyscallConn()
+	}
+	return g
+}
+
+// send writes the answers of a batch and releases them, written or not.
+func (g *gather) send(batch []*slot, timeout time.Duration) (err error) {
+	defer func() {
+		for _, s := range batch {
+			if s.answer != nil {
+				s.answer.Release()
+				s.answer = nil
+			}
+		}
+		clear(g.vec)
+		g.vec, g.bufs, g.copy = g.vec[:0], nil, g.copy[:0]
+		if cap(g.copy) > copyChunk {
+			g.copy = nil
+		}
+	}()
+	if err := g.conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	for _, s := range batch {
+		a := s.answer
+		switch {
+		case a == nil:
+		case a.Close:
+			if err := g.flush(); err != nil {
+				return err
+			}
+			return errClose
+		default:
+			if err := g.add(a); err != nil {
+				return err
+			}
+		}
+	}
+	return g.flush()
+}
+
+// add puts one answer into the vector, sending what precedes a large section.
+func (g *gather) add(a *Answer) error {
+	binary.BigEndian.PutUint32(a.Buf, uint32(a.Len()-4))
+	from := 0
+	for _, c := range a.cuts {
+		if c.at > from {
+			g.vec = append(g.vec, a.Buf[from:c.at])
+			from = c.at
+		}
+		if err := g.section(c.sec); err != nil {
+			return err
+		}
+	}
+	if from < len(a.Buf) {
+		g.vec = append(g.vec, a.Buf[from:])
+	}
+	return nil
+}
+
+func (g *gather) section(s Section) error {
+	if s.Len < copyBelow && len(g.copy)+s.Len <= copyChunk {
+		return g.join(s)
+	}
+	if err := g.flush(); err != nil {
+		return err
+	}
+	if g.raw != nil {
+		if fd, ok := s.File.Fd(); ok {
+			return sendfile(g.raw, fd, s.Offset, s.Len)
+		}
+	}
+	return g.copySection(s)
+}
+
+// join reads a small section into the vector.
+func (g *gather) join(s Section) error {
+	if g.copy == nil {
+		g.copy = make([]byte, 0, copyChunk)
+	}
+	part := g.copy[len(g.copy) : len(g.copy)+s.Len]
+	if err := readSection(s.File, part, s.Offset); err != nil {
+		return err
+	}
+	g.copy = g.copy[:len(g.copy)+s.Len]
+	g.vec = append(g.vec, part)
+	return nil
+}
+
+// copySection sends a section through memory.
+func (g *gather) copySection(s Section) error {
+	buf := make([]byte, min(s.Len, copyChunk))
+	for s.Len > 0 {
+		n := min(s.Len, len(buf))
+		if err := readSection(s.File, buf[:n], s.Offset); err != nil {
+			return err
+		}
+		if _, err := g.conn.Write(buf[:n]); err != nil {
+			return err
+		}
+		s.Offset += int64(n)
+		s.Len -= n
+	}
+	return nil
+}
+
+// readSection fills p. The length of the answer is out already, so a section that
+// can not be read ends the connection.
+func readSection(f SectionFile, p []byte, off int64) error {
+	n, err := f.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read %d bytes at %d of a log file: %w", len(p), off, err)
+}
+
+// flush sends the vector.
+func (g *gather) flush() error {
+	if len(g.vec) == 0 {
+		return nil
+	}
+	g.bufs = g.vec
+	_, err := g.bufs.WriteTo(g.conn)
+	clear(g.vec)
+	g.vec, g.copy = g.vec[:0], g.copy[:0]
+	return err
+}
