@@ -19,6 +19,10 @@ var (
 	// never sends the data again before it has re-opened with a new epoch and
 	// read the position.
 	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrStale: nothing of this call was applied, because the batch does not
+	// start at the stored position (it, or a part of it, was delivered before).
+	// The runner re-opens and reads the position.
+	ErrStale = errors.New("batch does not start at the stored position")
 	// ErrConfig: the settings or the store's shape are wrong; a retry cannot
 	// help (target table missing, wrong column, no privilege).
 	ErrConfig = errors.New("configuration error")

@@ -6,7 +6,11 @@ import "context"
 // alone, without touching the store.
 type Spec struct {
 	Connector string // "sqlite"
-	Class     Class
+	// Name is the identity of this sink: with topic and partition it is the key
+	// of the stored positions, so two sinks must not share it, and a sink that
+	// is renamed starts anew.
+	Name  string
+	Class Class
 	// Weakened lists the settings that lower the guarantee below Class.Max.
 	Weakened []Weakness
 	// Rejects: the sink stores Batch.Rejects in the transaction of the batch.
@@ -63,8 +67,8 @@ type TxSink interface {
 	// best as the last statement before the commit: a check at the start would
 	// hold a lock that a take-over waits for.
 	//
-	// nil means durable. ErrFenced, ErrRetry and rejects mean that nothing was
-	// applied. When the reply of the commit itself is lost the answer is
+	// nil means durable. ErrFenced, ErrStale, ErrRetry and rejects mean that
+	// nothing was applied. When the reply of the commit itself is lost the answer is
 	// ErrUnknownOutcome.
 	Commit(ctx context.Context, b *Batch) error
 }
