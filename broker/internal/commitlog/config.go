@@ -1,0 +1,78 @@
+package commitlog
+
+import (
+	"fmt"
+	"math"
+)
+
+// Config is what a topic's configuration says about its log. The zero value is Kafka's defaults; a field in brackets is
+// the topic setting it comes from.
+type Config struct {
+	// SegmentBytes is the size at which a segment is closed and the next begun [segment.bytes]. 0 is 1 GiB.
+	SegmentBytes int64
+	// SegmentMs is the age at which it is [segment.ms], measured by the batches' own timestamps as Kafka does. 0 is 7 days.
+	SegmentMs int64
+	// IndexIntervalBytes is how many bytes of batches lie between two index entries [index.interval.bytes]. 0 is 4096.
+	IndexIntervalBytes int64
+	// IndexBytes bounds each index file; a full one closes the segment [segment.index.bytes]. 0 is 10 MiB.
+	IndexBytes int64
+
+	// MaxMessageBytes bounds one batch as sent [max.message.bytes]. 0 is 1048588.
+	MaxMessageBytes int
+	// LogAppendTime replaces the records' times by the broker's [message.timestamp.type=LogAppendTime].
+	LogAppendTime bool
+	// TimestampBeforeMaxMs and TimestampAfterMaxMs bound how far a record's time may lie behind or ahead of the broker's
+	// clock [message.timestamp.before.max.ms, message.timestamp.after.max.ms]. 0 is no limit behind, 1 hour ahead;
+	// math.MaxInt64 is no limit.
+	TimestampBeforeMaxMs, TimestampAfterMaxMs int64
+	// Compacted asks each record for a key [cleanup.policy contains compact].
+	Compacted bool
+}
+
+// Limits of the settings.
+const (
+	minSegmentBytes = 14 // as Kafka's before 4.0; the topic's public minimum is the broker's business
+	maxSegmentBytes = math.MaxInt32
+	minIndexBytes   = 12 // one entry of each index
+)
+
+// WithDefaults fills what is zero.
+func (c Config) WithDefaults() Config {
+	set := func(f *int64, v int64) {
+		if *f == 0 {
+			*f = v
+		}
+	}
+	set(&c.SegmentBytes, 1<<30)
+	set(&c.SegmentMs, 7*24*3600*1000)
+	set(&c.IndexIntervalBytes, 4096)
+	set(&c.IndexBytes, 10<<20)
+	set(&c.TimestampBeforeMaxMs, math.MaxInt64)
+	set(&c.TimestampAfterMaxMs, 3600*1000)
+	if c.MaxMessageBytes == 0 {
+		c.MaxMessageBytes = 1048588
+	}
+	return c
+}
+
+// Validate names the first setting that is out of its limits, by its topic-level name.
+func (c Config) Validate() error {
+	c = c.WithDefaults()
+	for _, f := range []struct {
+		name         string
+		v, low, high int64
+	}{
+		{"segment.bytes", c.SegmentBytes, minSegmentBytes, maxSegmentBytes},
+		{"segment.ms", c.SegmentMs, 1, math.MaxInt64},
+		{"index.interval.bytes", c.IndexIntervalBytes, 1, math.MaxInt32},
+		{"segment.index.bytes", c.IndexBytes, minIndexBytes, maxSegmentBytes},
+		{"max.message.bytes", int64(c.MaxMessageBytes), 1, math.MaxInt32},
+		{"message.timestamp.before.max.ms", c.TimestampBeforeMaxMs, 0, math.MaxInt64},
+		{"message.timestamp.after.max.ms", c.TimestampAfterMaxMs, 0, math.MaxInt64},
+	} {
+		if f.v < f.low || f.v > f.high {
+			return fmt.Errorf("%s is %d, must be between %d and %d", f.name, f.v, f.low, f.high)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package commitlog is the log of one partition on disk.
+package commitlog
