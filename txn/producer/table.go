@@ -1,0 +1,247 @@
+package producer
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/millrace/millrace/core/record"
+)
+
+// Window is how many of its last batches a producer's duplicates are recognised among. It equals the most requests that an
+// idempotent producer may have under way (max.in.flight.requests.per.connection), so every batch that can be sent again is
+// in it.
+const Window = 5
+
+// Batch is a data batch of an idempotent producer, as the partition sees it.
+type Batch struct {
+	ProducerID                 int64
+	Epoch                      int16
+	BaseSequence, LastSequence int32
+	BaseOffset, LastOffset     int64
+	// TimestampMs is the batch's max timestamp: what a duplicate is answered with, and what DescribeProducers shows.
+	TimestampMs int64
+	// SeenMs is the broker's clock when the batch was appended or, in a recovery, replayed: what expiry counts from. Records
+	// may be dated decades back, so their own time would forget a producer that is at work. 0 is unknown: TimestampMs.
+	SeenMs        int64
+	Transactional bool
+}
+
+// Duplicate is where a batch stands that arrived a second time.
+type Duplicate struct {
+	BaseOffset, LastOffset int64
+	TimestampMs            int64
+}
+
+// Marker is the end of a transaction on this partition.
+type Marker struct {
+	ProducerID       int64
+	Epoch            int16
+	CoordinatorEpoch int32
+	Commit           bool
+	// TxnVersion is the transaction version that the coordinator ended the transaction under: 2 when the marker must carry
+	// a raised epoch.
+	TxnVersion int16
+}
+
+// State is what is known about one producer.
+type State struct {
+	ProducerID       int64
+	Epoch            int16
+	LastSequence     int32 // -1 when it has written nothing under its epoch
+	LastTimestampMs  int64 // of its last batch or marker
+	CoordinatorEpoch int32 // of its last marker, -1 without one
+	TxnFirstOffset   int64 // of its open transaction, -1 without one
+}
+
+// seen is one batch of the window.
+type seen struct {
+	lastSequence int32
+	offsetDelta  int32 // last offset less base offset
+	lastOffset   int64
+	timestampMs  int64
+}
+
+func (s seen) baseSequence() int32 { return addSequence(s.lastSequence, -s.offsetDelta) }
+
+// addSequence moves along the ring of sequence numbers, 0 to 2^31-1, either way.
+func addSequence(s, n int32) int32 { return int32((uint32(s) + uint32(n)) & 0x7fffffff) }
+
+// markerResult is how the last marker ended its transaction.
+type markerResult int8
+
+const (
+	resultUnknown markerResult = iota // restored from a snapshot that doesn't say
+	resultAbort
+	resultCommit
+)
+
+// noMarker stands for the epoch of a marker that never came.
+const noMarker int16 = -1
+
+// entry is all about one producer. Epochs only rise, except by Apply, which believes the log.
+type entry struct {
+	id    int64
+	epoch int16
+	// window[:n] are the last batches under epoch, oldest first.
+	n                int8
+	markerResult     markerResult
+	markerEpoch      int16 // of the last marker
+	coordinatorEpoch int32
+	timestampMs      int64 // of the last batch or marker
+	seenMs           int64
+	window           [Window]seen
+
+	txnFirstOffset int64 // -1 without an open transaction; else the entry is in Table.open
+	prev, next     *entry
+}
+
+// Table is the producer state of one partition. The zero value is an empty one. It is not safe for concurrent use: the
+// partition's lock owns it.
+type Table struct {
+	entries map[int64]*entry
+	open    openList
+}
+
+func (t *Table) get(id int64) *entry { return t.entries[id] }
+
+func (t *Table) getOrAdd(id int64, epoch int16) *entry {
+	if e := t.entries[id]; e != nil {
+		return e
+	}
+	if t.entries == nil {
+		t.entries = make(map[int64]*entry)
+	}
+	e := &entry{id: id, epoch: epoch, markerEpoch: noMarker, coordinatorEpoch: -1, txnFirstOffset: -1}
+	t.entries[id] = e
+	return e
+}
+
+// setEpoch takes over a new epoch, to which no batch of the window belongs.
+func (e *entry) setEpoch(epoch int16) {
+	if e.epoch != epoch {
+		e.epoch, e.n = epoch, 0
+	}
+}
+
+func (e *entry) push(s seen) {
+	if e.n == Window {
+		copy(e.window[:], e.window[1:])
+		e.n--
+	}
+	e.window[e.n] = s
+	e.n++
+}
+
+// lastSequence is the sequence number of the last record under the current epoch, -1 if there is none.
+func (e *entry) lastSequence() int32 {
+	if e.n == 0 {
+		return record.NoSequence
+	}
+	return e.window[e.n-1].lastSequence
+}
+
+// Apply takes in a data batch that is in the log now: one that Check let pass, or one that is replayed. It believes the log
+// and checks nothing.
+func (t *Table) Apply(b Batch) {
+	e := t.getOrAdd(b.ProducerID, b.Epoch)
+	e.setEpoch(b.Epoch)
+	e.push(seen{
+		lastSequence: b.LastSequence, offsetDelta: int32(b.LastOffset - b.BaseOffset),
+		lastOffset: b.LastOffset, timestampMs: b.TimestampMs,
+	})
+	e.timestampMs, e.seenMs = b.TimestampMs, b.SeenMs
+	if e.seenMs == 0 {
+		e.seenMs = b.TimestampMs
+	}
+	if b.Transactional && e.txnFirstOffset < 0 {
+		e.txnFirstOffset = b.BaseOffset
+		t.open.insert(e)
+	}
+}
+
+// ApplyMarker takes in a marker that is in the log now, at the given offset and with the broker's time. It tells where the
+// transaction began that it ended; hadTxn is false when nothing was open here, as after a transaction that sent no data to
+// this partition: then there is nothing to list as aborted.
+func (t *Table) ApplyMarker(m Marker, offset, timestampMs int64) (firstOffset int64, hadTxn bool) {
+	e := t.getOrAdd(m.ProducerID, m.Epoch)
+	e.setEpoch(m.Epoch)
+	e.coordinatorEpoch = m.CoordinatorEpoch
+	e.markerEpoch, e.markerResult = m.Epoch, resultAbort
+	if m.Commit {
+		e.markerResult = resultCommit
+	}
+	e.timestampMs, e.seenMs = timestampMs, timestampMs
+	if e.txnFirstOffset < 0 {
+		return -1, false
+	}
+	firstOffset = e.txnFirstOffset
+	t.close(e)
+	return firstOffset, true
+}
+
+func (t *Table) close(e *entry) {
+	t.open.remove(e)
+	e.txnFirstOffset = -1
+}
+
+// Open tells whether exactly this producer, under exactly this epoch, has a transaction open here, and where it began.
+func (t *Table) Open(id int64, epoch int16) (firstOffset int64, open bool) {
+	e := t.get(id)
+	if e == nil || e.epoch != epoch || e.txnFirstOffset < 0 {
+		return -1, false
+	}
+	return e.txnFirstOffset, true
+}
+
+// FirstOpen is the lowest first offset of all open transactions: what holds the last stable offset back. It costs no search.
+func (t *Table) FirstOpen() (offset int64, ok bool) {
+	if t.open.head == nil {
+		return 0, false
+	}
+	return t.open.head.txnFirstOffset, true
+}
+
+// Len is the number of producers known.
+func (t *Table) Len() int { return len(t.entries) }
+
+// Expire forgets the producers that have been quiet for afterMs or longer, and tells how many. One with an open transaction
+// stays, however old: its marker is still to come, and forgetting it would let the last stable offset pass undecided
+// records. A marker counts as activity (KAFKA-9144).
+func (t *Table) Expire(nowMs, afterMs int64) int {
+	n := len(t.entries)
+	for id, e := range t.entries {
+		if e.txnFirstOffset < 0 && nowMs-e.seenMs >= afterMs {
+			delete(t.entries, id)
+		}
+	}
+	return n - len(t.entries)
+}
+
+// All gives every producer in the order of the ids.
+func (t *Table) All() iter.Seq[State] {
+	return func(yield func(State) bool) {
+		for _, e := range t.sorted() {
+			s := State{
+				ProducerID: e.id, Epoch: e.epoch, LastSequence: e.lastSequence(), LastTimestampMs: e.timestampMs,
+				CoordinatorEpoch: e.coordinatorEpoch, TxnFirstOffset: e.txnFirstOffset,
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table) sorted() []*entry {
+	es := make([]*entry, 0, len(t.entries))
+	for _, e := range t.entries {
+		es = append(es, e)
+	}
+	slices.SortFunc(es, func(a, b *entry) int {
+		if a.id < b.id {
+			return -1
+		}
+		return 1
+	})
+	return es
+}
