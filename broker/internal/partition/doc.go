@@ -1,0 +1,2 @@
+// Package partition is one partition of a topic: its log, its producers' state and its watermarks.
+package partition

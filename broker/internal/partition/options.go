@@ -1,0 +1,79 @@
+package partition
+
+import (
+	"log/slog"
+
+	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/broker/internal/flush"
+	"github.com/millrace/millrace/core/clock"
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// Options say which partition to open.
+type Options struct {
+	FS      vfs.FS
+	Dir     string // the partition's own folder; made when missing
+	Topic   string
+	TopicID [16]byte
+	Index   int32
+	// LeaderEpoch is the epoch under which this broker leads the partition; appended batches carry it.
+	LeaderEpoch int32
+	Log         commitlog.Config
+	Flusher     *flush.Flusher // shared by all partitions of the broker
+	Clock       clock.Clock    // nil is the system's
+	Logger      *slog.Logger   // nil discards
+	Durable     bool
+}
+
+// Origin says who appends.
+type Origin int8
+
+const (
+	// OriginClient is a Produce request.
+	OriginClient Origin = iota
+	// OriginCoordinator is one of the broker's own coordinators: its batches are trusted to be what a client may not send.
+	OriginCoordinator
+)
+
+// AppendOptions say where a batch comes from.
+type AppendOptions struct {
+	Origin         Origin
+	RequestVersion int16 // of the Produce request
+	// Guard comes from BeginVerify, for a transactional batch whose producer has no open transaction here yet. The zero
+	// Guard verifies nothing.
+	Guard Guard
+}
+
+// Guard is the proof that the transaction coordinator was asked, on behalf of one producer and epoch, after everything
+// that had ended an earlier transaction here.
+type Guard struct{ id uint64 }
+
+// Appended is where a batch went.
+type Appended struct {
+	BaseOffset, LastOffset int64
+	LogAppendTimeMs        int64 // -1 when the records keep their own time
+	LogStartOffset         int64
+	Duplicate              bool // the batch was there already, at these offsets
+}
+
+// Marks are the partition's watermarks. LogStart <= LastStable <= HighWatermark <= LogEnd always holds, and HighWatermark
+// is never above what is durable.
+type Marks struct {
+	LogStart, LastStable, HighWatermark, LogEnd int64
+	LeaderEpoch                                 int32
+}
+
+// ReadOptions of a fetch.
+type ReadOptions struct {
+	Offset     int64
+	MaxBytes   int32
+	Committed  bool // read_committed: stop at the last stable offset and list aborted transactions
+	AtLeastOne bool // give the first batch even when it is larger than MaxBytes
+}
+
+// Section is a piece of a file, ready for sendfile.
+type Section struct {
+	File   vfs.File
+	Offset int64
+	Len    int
+}

@@ -1,0 +1,2 @@
+// Package memnet is a network in memory.
+package memnet
