@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"fmt"
 	"sync"
 
@@ -10,21 +9,13 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// compress appends src, packed, to dst.
+// compress appends src, packed, to dst. It returns the buffer also with an error, so that its memory is kept.
 func compress(c Codec, dst, src []byte) ([]byte, error) {
 	switch c {
 	case None:
 		return append(dst, src...), nil
 	case Gzip:
-		w := gzipWriters.Get().(*gzip.Writer)
-		defer gzipWriters.Put(w)
-		buf := bytes.NewBuffer(dst)
-		w.Reset(buf)
-		if _, err := w.Write(src); err != nil {
-			return dst, err
-		}
-		err := w.Close()
-		return buf.Bytes(), err
+		return gzipped(dst, src)
 	case Snappy:
 		return snappyFramed(dst, src), nil
 	case LZ4:
@@ -41,7 +32,39 @@ func compress(c Codec, dst, src []byte) ([]byte, error) {
 	return dst, fmt.Errorf("record: codec %d does not exist", int8(c))
 }
 
-var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+// sink is where an encoder writes to: the end of a buffer.
+type sink struct{ buf []byte }
+
+func (s *sink) Write(p []byte) (int, error) {
+	s.buf = append(s.buf, p...)
+	return len(p), nil
+}
+
+// take gives the buffer back and forgets it, so that a pooled encoder holds on to nobody's memory.
+func (s *sink) take() []byte {
+	buf := s.buf
+	s.buf = nil
+	return buf
+}
+
+type gzipWriter struct {
+	out sink
+	z   *gzip.Writer
+}
+
+var gzipWriters = sync.Pool{New: func() any { return &gzipWriter{z: gzip.NewWriter(nil)} }}
+
+func gzipped(dst, src []byte) ([]byte, error) {
+	w := gzipWriters.Get().(*gzipWriter)
+	defer gzipWriters.Put(w)
+	w.out.buf = dst
+	w.z.Reset(&w.out)
+	_, err := w.z.Write(src)
+	if err == nil {
+		err = w.z.Close()
+	}
+	return w.out.take(), err
+}
 
 var zstdWriters = sync.Pool{New: func() any {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
@@ -51,22 +74,29 @@ var zstdWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-var lz4Writers = sync.Pool{New: func() any { return lz4.NewWriter(nil) }}
+type lz4Writer struct {
+	out sink
+	z   *lz4.Writer
+}
 
-// lz4Framed writes the frame that Kafka's own clients read: independent blocks of 64 KiB, no content checksum.
+var lz4Writers = sync.Pool{New: func() any { return &lz4Writer{z: lz4.NewWriter(nil)} }}
+
+// lz4Options are those of the frame that Kafka's own clients read: independent blocks of 64 KiB, no content checksum.
+var lz4Options = []lz4.Option{lz4.BlockSizeOption(lz4.Block64Kb), lz4.ChecksumOption(false)}
+
 func lz4Framed(dst, src []byte) ([]byte, error) {
-	w := lz4Writers.Get().(*lz4.Writer)
-	buf := bytes.NewBuffer(dst)
-	w.Reset(buf)
-	if err := w.Apply(lz4.BlockSizeOption(lz4.Block64Kb), lz4.ChecksumOption(false)); err != nil {
-		return dst, err
+	w := lz4Writers.Get().(*lz4Writer)
+	w.out.buf = dst
+	w.z.Reset(&w.out)
+	err := w.z.Apply(lz4Options...)
+	if err == nil {
+		_, err = w.z.Write(src)
 	}
-	if _, err := w.Write(src); err != nil {
-		return dst, err
+	if err == nil {
+		err = w.z.Close()
 	}
-	if err := w.Close(); err != nil {
-		return dst, err
+	if err == nil { // one that failed may be in any state
+		lz4Writers.Put(w)
 	}
-	lz4Writers.Put(w)
-	return buf.Bytes(), nil
+	return w.out.take(), err
 }
