@@ -1,0 +1,61 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/state"
+)
+
+// Root makes the entry of one source for one task.
+type Root struct {
+	Topic string
+	Build func(*Builder) (Entry, error)
+}
+
+// Builder is at hand while a task is being built: nodes get their site, their
+// store and their clock from it.
+type Builder struct{ t *Task }
+
+// NewTask builds the nodes behind the given sources for one partition.
+func NewTask(env task.Env, roots []Root) (*Task, error) {
+	if env.Emit == nil || env.Store == nil {
+		return nil, fmt.Errorf("task of partition %d: Emit and Store are required", env.Partition)
+	}
+	t := &Task{env: env, ctx: env.Context, entries: map[string][]Entry{}, streamMs: -1}
+	if t.ctx == nil {
+		t.ctx = context.Background()
+	}
+	b := &Builder{t}
+	for _, root := range roots {
+		e, err := root.Build(b)
+		if err != nil {
+			return nil, fmt.Errorf("task of partition %d: source %s: %w", env.Partition, root.Topic, err)
+		}
+		t.entries[root.Topic] = append(t.entries[root.Topic], e)
+	}
+	for _, p := range env.Progress {
+		if err := restoreProgress(p, &t.streamMs, t.clocks); err != nil {
+			return nil, fmt.Errorf("task of partition %d: %w", env.Partition, err)
+		}
+	}
+	return t, nil
+}
+
+// Site makes the place of a node.
+func (b *Builder) Site(node string, handler task.Handler) *Site {
+	s := &Site{node: node, task: b.t, handler: handler}
+	b.t.sites = append(b.t.sites, s)
+	return s
+}
+
+// Store returns a store by name.
+func (b *Builder) Store(name string) (state.Store, error) { return b.t.env.Store(name) }
+
+// Clock makes the stream time of a node.
+func (b *Builder) Clock(node string) *Clock {
+	c := newClock(node)
+	b.t.clocks = append(b.t.clocks, c)
+	return c
+}

@@ -1,0 +1,84 @@
+package operator
+
+import (
+	"reflect"
+	"unsafe"
+
+	"github.com/millrace/millrace/streams/internal/task"
+)
+
+// Record is one typed record on its way through a task.
+type Record[K, V any] struct {
+	Key       K
+	Value     V
+	TimeMs    int64
+	Headers   []task.Header
+	NullKey   bool // Key is the zero value and stands for null
+	NullValue bool // Value is the zero value and stands for null
+}
+
+// Sink takes records; see the package comment for who owns them.
+type Sink[K, V any] interface {
+	Push(*Record[K, V]) error
+}
+
+// Nil knows whether a type has a nil that stands for null.
+type Nil[T any] struct{ has bool }
+
+// NilOf looks at the type once.
+func NilOf[T any]() Nil[T] {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+		return Nil[T]{true}
+	}
+	return Nil[T]{}
+}
+
+// Is reports whether *v is nil. The first word of a pointer, slice, map or
+// interface is nil exactly when the value is.
+func (n Nil[T]) Is(v *T) bool { return n.has && *(*unsafe.Pointer)(unsafe.Pointer(v)) == nil }
+
+// Strict reports a null that must not reach a function over T.
+func (n Nil[T]) Strict(null bool) bool { return null && !n.has }
+
+// Outlet is the typed end of a node: constructors of the nodes that follow.
+type Outlet[K, V any] struct {
+	children []func(*Builder) (Sink[K, V], error)
+}
+
+// Attach adds a node behind the outlet. Records reach nodes in the order they
+// were attached in, each branch to its end before the next.
+func (o *Outlet[K, V]) Attach(child func(*Builder) (Sink[K, V], error)) {
+	o.children = append(o.children, child)
+}
+
+// Used reports whether anything is attached.
+func (o *Outlet[K, V]) Used() bool { return len(o.children) > 0 }
+
+// Build makes the nodes behind the outlet for one task.
+func (o *Outlet[K, V]) Build(b *Builder) (Sink[K, V], error) {
+	if len(o.children) == 1 {
+		return o.children[0](b)
+	}
+	all := make(fan[K, V], 0, len(o.children))
+	for _, child := range o.children {
+		s, err := child(b)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// fan pushes to all nodes of an outlet; to none, when nothing is attached.
+type fan[K, V any] []Sink[K, V]
+
+func (f fan[K, V]) Push(r *Record[K, V]) error {
+	for _, s := range f {
+		if err := s.Push(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package operator
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/streams/internal/task"
+)
+
+// To writes records to a topic: one of the user's, or a repartition topic.
+type To[K, V any] struct {
+	Node    string
+	Topic   string
+	Handler task.Handler
+	Key     *Codec[K]
+	Value   *Codec[V]
+	// Repartition topics take no null keys: nothing behind one could own them.
+	// They are dropped here, before they cost a network trip, and counted.
+	Repartition bool
+}
+
+// Build makes the node of one task.
+func (s *To[K, V]) Build(b *Builder) (Sink[K, V], error) {
+	return &to[K, V]{
+		site: b.Site(s.Node, s.Handler), key: s.Key, val: s.Value, repartition: s.Repartition,
+		out:  task.Out{Topic: s.Topic, Partition: task.ByKey},
+		kbuf: buffer(), vbuf: buffer(),
+	}, nil
+}
+
+type to[K, V any] struct {
+	site        *Site
+	key         *Codec[K]
+	val         *Codec[V]
+	repartition bool
+	out         task.Out
+	kbuf, vbuf  []byte
+}
+
+// Push implements Sink.
+func (n *to[K, V]) Push(r *Record[K, V]) error {
+	if n.repartition && r.NullKey {
+		n.site.drop(dropNullKey)
+		return nil
+	}
+	for {
+		err := n.encode(r)
+		if err == nil {
+			n.site.ok()
+			break
+		}
+		again, err := n.site.failed(task.Encode, err)
+		if err != nil || !again {
+			return err
+		}
+	}
+	n.out.TimeMs, n.out.Headers = r.TimeMs, r.Headers
+	return n.site.task.env.Emit(&n.out)
+}
+
+func (n *to[K, V]) encode(r *Record[K, V]) (err error) {
+	defer n.site.recovered(&err)
+	n.out.Key, n.out.Value = nil, nil
+	if !r.NullKey {
+		if n.kbuf, err = n.key.Append(n.kbuf[:0], &r.Key); err != nil {
+			return fmt.Errorf("key: %w", err)
+		}
+		n.out.Key = n.kbuf
+	}
+	if !r.NullValue {
+		if n.vbuf, err = n.val.Append(n.vbuf[:0], &r.Value); err != nil {
+			return fmt.Errorf("value: %w", err)
+		}
+		n.out.Value = n.vbuf
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/streams/internal/task"
+)
+
+// ErrTimestamp reports a record without a usable timestamp.
+var ErrTimestamp = errors.New("record has no valid timestamp")
+
+// Source decodes the records of a topic.
+type Source[K, V any] struct {
+	Node    string
+	Topic   string
+	Handler task.Handler
+	Key     *Codec[K]
+	Value   *Codec[V]
+	Out     *Outlet[K, V]
+}
+
+// Build makes the node of one task.
+func (s *Source[K, V]) Build(b *Builder) (Entry, error) {
+	n := &source[K, V]{site: b.Site(s.Node, s.Handler), key: s.Key, val: s.Value}
+	next, err := s.Out.Build(b)
+	n.next = next
+	return n, err
+}
+
+type source[K, V any] struct {
+	site *Site
+	key  *Codec[K]
+	val  *Codec[V]
+	next Sink[K, V]
+	out  Record[K, V]
+}
+
+// Process implements Entry.
+func (n *source[K, V]) Process(r *task.Record) error {
+	for {
+		err := n.decode(r)
+		if err == nil {
+			n.site.ok()
+			break
+		}
+		again, err := n.site.failed(task.Decode, err)
+		if err != nil || !again {
+			return err
+		}
+	}
+	n.site.task.advance(r.TimeMs)
+	return n.next.Push(&n.out)
+}
+
+func (n *source[K, V]) decode(r *task.Record) (err error) {
+	defer n.site.recovered(&err)
+	return decodeRecord(r, n.key, n.val, &n.out)
+}
+
+// decodeRecord is what sources of streams and of tables share.
+func decodeRecord[K, V any](r *task.Record, key *Codec[K], val *Codec[V], out *Record[K, V]) (err error) {
+	if r.TimeMs < 0 {
+		return fmt.Errorf("%w: %d", ErrTimestamp, r.TimeMs)
+	}
+	if out.NullKey, err = key.Decode(r.Key, &out.Key); err != nil {
+		return fmt.Errorf("key: %w", err)
+	}
+	if out.NullValue, err = val.Decode(r.Value, &out.Value); err != nil {
+		return fmt.Errorf("value: %w", err)
+	}
+	out.TimeMs, out.Headers = r.TimeMs, r.Headers
+	return nil
+}

@@ -1,0 +1,169 @@
+package operator
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/streams/internal/task"
+)
+
+// Predicate decides whether a record passes.
+type Predicate[K, V any] func(ctx context.Context, r *Record[K, V]) (bool, error)
+
+// Filter passes the records for which the predicate is true.
+type Filter[K, V any] struct {
+	Node    string
+	Handler task.Handler
+	// New makes the predicate for one task, which may hold scratch space.
+	New func() Predicate[K, V]
+	Out *Outlet[K, V]
+}
+
+// Build makes the node of one task.
+func (f *Filter[K, V]) Build(b *Builder) (Sink[K, V], error) {
+	n := &filter[K, V]{site: b.Site(f.Node, f.Handler), keep: f.New()}
+	next, err := f.Out.Build(b)
+	n.next = next
+	return n, err
+}
+
+type filter[K, V any] struct {
+	site *Site
+	keep Predicate[K, V]
+	next Sink[K, V]
+}
+
+// Push implements Sink.
+func (n *filter[K, V]) Push(r *Record[K, V]) error {
+	for {
+		ok, err := n.call(r)
+		if err == nil {
+			n.site.ok()
+			if !ok {
+				return nil
+			}
+			return n.next.Push(r)
+		}
+		again, err := n.site.failed(task.Process, err)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+func (n *filter[K, V]) call(r *Record[K, V]) (ok bool, err error) {
+	defer n.site.recovered(&err)
+	return n.keep(n.site.task.ctx, r)
+}
+
+// Func writes the record that follows from in to out, whose time and headers
+// are those of in already; keep false means that nothing follows.
+type Func[K, V, KR, VR any] func(ctx context.Context, in *Record[K, V], out *Record[KR, VR]) (keep bool, err error)
+
+// Transform makes at most one record of each.
+type Transform[K, V, KR, VR any] struct {
+	Node    string
+	Handler task.Handler
+	New     func() Func[K, V, KR, VR]
+	Out     *Outlet[KR, VR]
+}
+
+// Build makes the node of one task.
+func (t *Transform[K, V, KR, VR]) Build(b *Builder) (Sink[K, V], error) {
+	n := &transform[K, V, KR, VR]{site: b.Site(t.Node, t.Handler), fn: t.New()}
+	next, err := t.Out.Build(b)
+	n.next = next
+	return n, err
+}
+
+type transform[K, V, KR, VR any] struct {
+	site *Site
+	fn   Func[K, V, KR, VR]
+	next Sink[KR, VR]
+	out  Record[KR, VR]
+}
+
+// Push implements Sink.
+func (n *transform[K, V, KR, VR]) Push(r *Record[K, V]) error {
+	for {
+		keep, err := n.call(r)
+		if err == nil {
+			n.site.ok()
+			if !keep {
+				return nil
+			}
+			return n.next.Push(&n.out)
+		}
+		again, err := n.site.failed(task.Process, err)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+func (n *transform[K, V, KR, VR]) call(r *Record[K, V]) (keep bool, err error) {
+	defer n.site.recovered(&err)
+	n.out.TimeMs, n.out.Headers = r.TimeMs, r.Headers
+	return n.fn(n.site.task.ctx, r, &n.out)
+}
+
+// FlatFunc appends the values that follow from a record.
+type FlatFunc[K, V, VR any] func(ctx context.Context, r *Record[K, V], to []VR) ([]VR, error)
+
+// FlatMapValues makes any number of records with the same key. The values of a
+// record are collected before the first of them is passed on, so a function
+// that fails midway leaves nothing behind and may be called again.
+type FlatMapValues[K, V, VR any] struct {
+	Node    string
+	Handler task.Handler
+	New     func() FlatFunc[K, V, VR]
+	Out     *Outlet[K, VR]
+}
+
+// Build makes the node of one task.
+func (f *FlatMapValues[K, V, VR]) Build(b *Builder) (Sink[K, V], error) {
+	n := &flatMapValues[K, V, VR]{site: b.Site(f.Node, f.Handler), fn: f.New(), nils: NilOf[VR]()}
+	next, err := f.Out.Build(b)
+	n.next = next
+	return n, err
+}
+
+type flatMapValues[K, V, VR any] struct {
+	site   *Site
+	fn     FlatFunc[K, V, VR]
+	nils   Nil[VR]
+	next   Sink[K, VR]
+	out    Record[K, VR]
+	values []VR
+}
+
+// Push implements Sink.
+func (n *flatMapValues[K, V, VR]) Push(r *Record[K, V]) error {
+	for {
+		err := n.call(r)
+		if err == nil {
+			n.site.ok()
+			break
+		}
+		again, err := n.site.failed(task.Process, err)
+		if err != nil || !again {
+			return err
+		}
+	}
+	for i := range n.values {
+		// Written afresh for each: a node behind may be this node's only user
+		// but the record stays ours.
+		n.out = Record[K, VR]{Key: r.Key, NullKey: r.NullKey, TimeMs: r.TimeMs, Headers: r.Headers,
+			Value: n.values[i], NullValue: n.nils.Is(&n.values[i])}
+		if err := n.next.Push(&n.out); err != nil {
+			return err
+		}
+	}
+	clear(n.values) // hold on to the slice, not to what the values point to
+	return nil
+}
+
+func (n *flatMapValues[K, V, VR]) call(r *Record[K, V]) (err error) {
+	defer n.site.recovered(&err)
+	n.values, err = n.fn(n.site.task.ctx, r, n.values[:0])
+	return err
+}

@@ -1,0 +1,110 @@
+package operator
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/state"
+)
+
+// TableSource keeps the latest value of each key of a topic in a store and
+// passes each update on, a deletion as a null value. Rows are overwritten in
+// the order of arrival, whatever their timestamps say.
+type TableSource[K, V any] struct {
+	Node    string
+	Topic   string
+	Store   string
+	Handler task.Handler
+	Key     *Codec[K]
+	Value   *Codec[V]
+	Out     *Outlet[K, V]
+}
+
+// Build makes the node of one task.
+func (s *TableSource[K, V]) Build(b *Builder) (Entry, error) {
+	n := &tableSource[K, V]{site: b.Site(s.Node, s.Handler), key: s.Key, val: s.Value}
+	var err error
+	if n.store, err = b.Store(s.Store); err != nil {
+		return nil, err
+	}
+	n.next, err = s.Out.Build(b)
+	return n, err
+}
+
+type tableSource[K, V any] struct {
+	site  *Site
+	key   *Codec[K]
+	val   *Codec[V]
+	store state.Store
+	next  Sink[K, V]
+	out   Record[K, V]
+	row   []byte
+}
+
+// Process implements Entry.
+func (n *tableSource[K, V]) Process(r *task.Record) error {
+	if r.Key == nil {
+		n.site.drop(dropNullKey)
+		return nil
+	}
+	for {
+		err := n.decode(r)
+		if err == nil {
+			n.site.ok()
+			break
+		}
+		again, err := n.site.failed(task.Decode, err)
+		if err != nil || !again {
+			return err
+		}
+	}
+	n.site.task.advance(r.TimeMs)
+	var err error
+	if r.Value == nil {
+		err = n.store.Delete(r.Key)
+	} else {
+		n.row = appendSourceRow(n.row[:0], r)
+		err = n.store.Put(r.Key, n.row)
+	}
+	if err != nil {
+		return err
+	}
+	return n.next.Push(&n.out)
+}
+
+func (n *tableSource[K, V]) decode(r *task.Record) (err error) {
+	defer n.site.recovered(&err)
+	return decodeRecord(r, n.key, n.val, &n.out)
+}
+
+// appendSourceRow is the row of a source record: the store keeps the bytes of
+// the topic, so that the topic can serve as its changelog.
+func appendSourceRow(dst []byte, r *task.Record) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, uint64(r.TimeMs)), r.Value...)
+}
+
+// Restorer turns records of the source topic into the rows that processing
+// them left. A record that does not decode left none: had the error chain not
+// left it out, the task would not have got past it.
+func (s *TableSource[K, V]) Restorer() func(*task.Record) (key, value []byte, ok bool) {
+	var out Record[K, V]
+	var row []byte
+	decodes := func(r *task.Record) (ok bool) {
+		defer func() {
+			if recover() != nil { // a serde of the user's; as in tableSource.decode
+				ok = false
+			}
+		}()
+		return decodeRecord(r, s.Key, s.Value, &out) == nil
+	}
+	return func(r *task.Record) (key, value []byte, ok bool) {
+		if r.Key == nil || !decodes(r) {
+			return nil, nil, false
+		}
+		if r.Value == nil {
+			return r.Key, nil, true
+		}
+		row = appendSourceRow(row[:0], r)
+		return r.Key, row, true
+	}
+}

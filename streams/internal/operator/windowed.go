@@ -1,0 +1,142 @@
+package operator
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/window"
+)
+
+// WindowedAggregate keeps one aggregate per key and window.
+//
+// Stream time is that of this node in this task: the highest timestamp of a
+// record it took. A record whose window is closed by then is dropped as late.
+// Each update goes out through Updates; when the stream time closes windows,
+// their final results go out through Closed, in order of (window end, key
+// bytes), once: how far that has got is the node's clock, which is committed
+// together with the results. Rows are removed when the stream time has passed
+// the retention, never before their window's result is out.
+type WindowedAggregate[K, V, A any] struct {
+	Node        string
+	Store       string
+	Handler     task.Handler
+	Spec        window.Spec
+	RetentionMs int64 // at least size + grace
+	Key         *Codec[K]
+	Value       *Codec[A]
+	Adder       Adder[K, V, A]
+	// TakesNull says that a null value reaches the adder. It does for types
+	// with a nil, and for a count, which does not look at values: null values
+	// are counted in windows, unlike without.
+	TakesNull bool
+	Updates   *Outlet[window.Windowed[K], A]
+	Closed    *Outlet[window.Windowed[K], A]
+}
+
+// Build makes the node of one task.
+func (w *WindowedAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
+	n := &windowed[K, V, A]{
+		site: b.Site(w.Node, w.Handler), clock: b.Clock(w.Node), spec: w.Spec, retentionMs: w.RetentionMs,
+		key: w.Key, takesNull: w.TakesNull, emitClosed: w.Closed.Used(), row: buffer(),
+	}
+	rows, err := NewRows(b, w.Store, w.Value)
+	if err != nil {
+		return nil, err
+	}
+	n.fold = newFold(n.site, rows, w.Adder)
+	if n.updates, err = w.Updates.Build(b); err != nil {
+		return nil, err
+	}
+	n.closed, err = w.Closed.Build(b)
+	return n, err
+}
+
+type windowed[K, V, A any] struct {
+	site        *Site
+	clock       *Clock
+	spec        window.Spec
+	retentionMs int64
+	key         *Codec[K]
+	takesNull   bool
+	fold        fold[K, V, A]
+	updates     Sink[window.Windowed[K], A]
+	closed      Sink[window.Windowed[K], A]
+	emitClosed  bool
+	out         Record[window.Windowed[K], A]
+	row         []byte
+}
+
+// Push implements Sink.
+func (n *windowed[K, V, A]) Push(r *Record[K, V]) error {
+	switch {
+	case r.NullKey:
+		n.site.drop(dropNullKey)
+		return nil
+	case r.NullValue && !n.takesNull:
+		n.site.drop(dropNullValue)
+		return nil
+	}
+	before := n.clock.Ms()
+	n.clock.Advance(r.TimeMs)
+	start := n.spec.StartOf(r.TimeMs)
+	if n.spec.Closed(start, n.clock.Ms()) {
+		n.site.drop(dropLate)
+		return nil // a late record is never ahead of the clock
+	}
+	if err := n.update(r, start); err != nil {
+		return err
+	}
+	if n.clock.Ms() == before {
+		return nil
+	}
+	return n.moveOn(before, n.clock.Ms())
+}
+
+// update adds the record to its window and passes the new result on.
+func (n *windowed[K, V, A]) update(r *Record[K, V], start int64) error {
+	done, err := n.fold.update(r, func() (row []byte, err error) {
+		n.row, err = n.key.Append(window.AppendRow(n.row[:0], start, nil), &r.Key)
+		return n.row, err
+	})
+	if err != nil || !done {
+		return err
+	}
+	n.out.Key = window.Windowed[K]{Key: r.Key, Window: window.Between(start, start+n.spec.SizeMs)}
+	n.out.Value, n.out.NullValue, n.out.TimeMs, n.out.Headers = n.fold.result, n.fold.null, n.fold.timeMs, r.Headers
+	return n.updates.Push(&n.out)
+}
+
+// moveOn does what is due between two stream times: first the results of the
+// windows that close, then the removal of rows past retention.
+func (n *windowed[K, V, A]) moveOn(before, now int64) error {
+	from, to := n.spec.ClosedBefore(before), n.spec.ClosedBefore(now)
+	if n.emitClosed && n.startsIn(from, to) {
+		if err := n.fold.rows.Windows(from, to, n.pushClosed); err != nil {
+			return err
+		}
+	}
+	from, to = before-n.retentionMs+1, now-n.retentionMs+1
+	if n.startsIn(from, to) {
+		return n.fold.rows.Expire(from, to)
+	}
+	return nil
+}
+
+// startsIn reports whether a window starts in [from, to).
+func (n *windowed[K, V, A]) startsIn(from, to int64) bool {
+	return to > 0 && (from <= 0 || n.spec.StartOf(to-1) >= from)
+}
+
+// pushClosed sends a final result. Its headers are empty: those of the record
+// that happened to close the window say nothing about it.
+func (n *windowed[K, V, A]) pushClosed(start int64, key []byte, timeMs int64, a *A) error {
+	k, err := n.key.Serde.Decode(key)
+	if err != nil {
+		return fmt.Errorf("store %s: a key does not decode as the type of this release: %w", n.fold.rows.name, err)
+	}
+	n.out = Record[window.Windowed[K], A]{
+		Key:   window.Windowed[K]{Key: k, Window: window.Between(start, start+n.spec.SizeMs)},
+		Value: *a, TimeMs: timeMs,
+	}
+	return n.closed.Push(&n.out)
+}
