@@ -1,0 +1,176 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options of a machine. Every field but MaxTimeout must be set.
+type Options struct {
+	// ProducerIDs gives an id that was never given before. An error makes the
+	// request answer COORDINATOR_NOT_AVAILABLE, on which clients try again.
+	ProducerIDs func() (int64, error)
+	// MaxTimeout bounds the transaction timeout that clients may ask for. 0 is 15
+	// minutes, as in Kafka.
+	MaxTimeout time.Duration
+}
+
+// Validate names the field that is wrong.
+func (o Options) Validate() error {
+	if o.ProducerIDs == nil {
+		return fmt.Errorf("coordinator options: ProducerIDs is not set")
+	}
+	if o.MaxTimeout < 0 {
+		return fmt.Errorf("coordinator options: MaxTimeout is %v, the least is 0", o.MaxTimeout)
+	}
+	return nil
+}
+
+const defaultMaxTimeout = 15 * time.Minute
+
+// Machine holds the transactional ids of one partition. See the package comment.
+type Machine struct {
+	ids          map[string]*transaction
+	deadlines    deadlines
+	producerIDs  func() (int64, error)
+	maxTimeoutMs int64
+	// resumable holds the ids, in the order of their completion, that have parked
+	// requests which can go on.
+	resumable []string
+}
+
+// transaction is one transactional id: what the log says, and what only the
+// running machine knows.
+type transaction struct {
+	id string
+	metadata
+	// parked waits for Complete… (park.go), oldest first.
+	parked []parked
+	// deadlineMs and place belong to Machine.deadlines.
+	deadlineMs int64
+	place      int
+}
+
+// New makes an empty machine.
+func New(o Options) (*Machine, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.MaxTimeout == 0 {
+		o.MaxTimeout = defaultMaxTimeout
+	}
+	return &Machine{
+		ids:          map[string]*transaction{},
+		producerIDs:  o.ProducerIDs,
+		maxTimeoutMs: o.MaxTimeout.Milliseconds(),
+	}, nil
+}
+
+// Replay takes one record of the log. It is the only method that changes what the
+// log holds. Records of a type it does not know are passed over; an error is a
+// record that can not be read.
+func (m *Machine) Replay(key, value []byte) error {
+	id, ok, err := decodeKey(key)
+	if err != nil || !ok {
+		return err
+	}
+	if value == nil {
+		m.forget(id)
+		return nil
+	}
+	md, err := decodeValue(value)
+	if err != nil {
+		return fmt.Errorf("transactional id %q: %w", id, err)
+	}
+	if md.state == Dead {
+		m.forget(id)
+		return nil
+	}
+	t := m.ids[id]
+	if t == nil {
+		t = &transaction{id: id, place: none}
+		m.ids[id] = t
+	}
+	if t.state.deciding() && !md.state.deciding() && len(t.parked) > 0 {
+		m.resumable = append(m.resumable, id)
+	}
+	t.metadata = md
+	m.schedule(t)
+	return nil
+}
+
+func (m *Machine) forget(id string) {
+	t := m.ids[id]
+	if t == nil {
+		return
+	}
+	if len(t.parked) > 0 { // they are answered that the id is unknown
+		m.resumable = append(m.resumable, id)
+		t.metadata = metadata{state: Dead}
+		m.schedule(t)
+		return
+	}
+	m.deadlines.set(t, 0, false)
+	delete(m.ids, id)
+}
+
+// get returns the transaction of an id, nil if the log holds none.
+func (m *Machine) get(id string) *transaction {
+	if t := m.ids[id]; t != nil && t.state != Dead {
+		return t
+	}
+	return nil
+}
+
+// Loaded is called once, after the whole log was replayed: the decisions that were
+// not carried out to the end are carried out again.
+func (m *Machine) Loaded() Output {
+	var out Output
+	for _, id := range m.sorted() {
+		if t := m.ids[id]; t.state.deciding() {
+			out.Decisions = append(out.Decisions, t.decision(Reply{}))
+		}
+	}
+	return out
+}
+
+func (t *transaction) decision(reply Reply) Decision {
+	return decide(t.id, t.metadata, reply)
+}
+
+func decide(id string, md metadata, reply Reply) Decision {
+	return Decision{
+		ID: id, ProducerID: md.producerID, Epoch: md.epoch, Commit: md.state == PrepareCommit,
+		Partitions: md.partitions, Bumped: md.bumped(), Reply: reply,
+	}
+}
+
+// logged is the record that puts md in place for an id.
+func logged(id string, md metadata) Record {
+	return Record{Key: encodeKey(id), Value: encodeValue(md)}
+}
+
+func (m *Machine) sorted() []string {
+	ids := make([]string, 0, len(m.ids))
+	for id := range m.ids {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Dump writes all that the log determines, one line for each id in order. Two
+// machines with the same log have the same dump.
+func (m *Machine) Dump() string {
+	var b strings.Builder
+	for _, id := range m.sorted() {
+		if t := m.get(id); t != nil {
+			fmt.Fprintf(&b, "%s: ", id)
+			t.dump(&b)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}

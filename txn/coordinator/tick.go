@@ -1,0 +1,74 @@
+package coordinator
+
+// tickMax bounds how many ids one Tick deals with, so that its output stays within
+// one batch. What is left is due at once.
+const tickMax = 64
+
+// schedule puts t at the time at which something is due: its timeout, or the end of
+// the oldest wait.
+func (m *Machine) schedule(t *transaction) {
+	var ms int64
+	ok := false
+	if t.state == Ongoing {
+		ms, ok = t.startMs+int64(t.timeoutMs), true
+	}
+	if len(t.parked) > 0 && (!ok || t.parked[0].untilMs < ms) {
+		ms, ok = t.parked[0].untilMs, true
+	}
+	m.deadlines.set(t, ms, ok)
+}
+
+// NextDeadline is the time at which Tick has something to do.
+func (m *Machine) NextDeadline() (ms int64, ok bool) {
+	if len(m.deadlines) == 0 {
+		return 0, false
+	}
+	return m.deadlines[0].deadlineMs, true
+}
+
+// Tick aborts the transactions whose timeout has passed and answers the requests
+// that have waited too long. When its records can not be appended, they are due
+// again: the next Tick makes the same ones.
+func (m *Machine) Tick(nowMs int64) Output {
+	var out Output
+	for _, t := range m.due(nowMs) {
+		m.expire(t, nowMs, &out)
+		m.schedule(t)
+		if t.state != Ongoing || t.startMs+int64(t.timeoutMs) > nowMs {
+			continue
+		}
+		next := t.fence(nowMs, ByTimeout)
+		out.Records = append(out.Records, logged(t.id, next))
+		out.Decisions = append(out.Decisions, decide(t.id, next, Reply{}))
+	}
+	return out
+}
+
+// due returns the ids whose deadline has passed, up to tickMax, in order.
+func (m *Machine) due(nowMs int64) []*transaction {
+	var due []*transaction
+	for len(m.deadlines) > 0 && m.deadlines[0].deadlineMs <= nowMs && len(due) < tickMax {
+		t := m.deadlines[0]
+		m.deadlines.set(t, 0, false)
+		due = append(due, t)
+	}
+	for _, t := range due {
+		m.schedule(t)
+	}
+	return due
+}
+
+// fence makes the abort that the coordinator itself decides on for an open
+// transaction. It raises the epoch, so that the marker shuts out whatever the
+// producer still sends. If the append fails nothing has changed, so the next try
+// makes the same epoch (KAFKA-9666).
+func (md metadata) fence(nowMs int64, cause Cause) metadata {
+	next, _ := md.to(PrepareAbort, nowMs) // every open state may precede it
+	next.epoch = min(md.epoch, maxDataEpoch) + 1
+	next.cause = cause
+	next.lastEpoch = md.epoch
+	if cause == ByRival {
+		next.lastEpoch = none
+	}
+	return next
+}
