@@ -108,41 +108,53 @@ func unlz4(dst, src []byte, limit int) ([]byte, error) {
 	return dst, nil
 }
 
-// maxZstdWindow is the largest window of zstd's levels up to 19 and of its strongest long mode that decoders accept
-// without being asked (2^27).
-const maxZstdWindow = 128 << 20
+// minZstdMemory is the least that a decoder is bounded by, because its bound is also the largest window that a frame may
+// ask for: 8 MiB is that of level 19. With the default limit the windows of all levels (22: 128 MiB) pass.
+const minZstdMemory = 8 << 20
 
+// zstdReader works in the caller's goroutine and makes its output the window, so that a frame's claim of a large window
+// costs no memory by itself.
 type zstdReader struct {
-	src bytes.Reader
 	z   *zstd.Decoder
+	max int // its bound
 }
 
-var zstdReaders = sync.Pool{New: func() any {
-	// One block after the other, in the caller's goroutine.
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxZstdWindow))
-	if err != nil {
-		return err
+var zstdReaders = sync.Pool{New: func() any { return new(zstdReader) }}
+
+// bound makes the decoder stop at limit bytes of output.
+func (r *zstdReader) bound(limit int) error {
+	limit = max(limit, minZstdMemory)
+	if r.max == limit {
+		return nil
 	}
-	return &zstdReader{z: z}
-}}
+	r.max = 0
+	var err error
+	if r.z == nil {
+		r.z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(limit)))
+	} else {
+		err = r.z.ResetWithOptions(nil, zstd.WithDecoderMaxMemory(uint64(limit)))
+	}
+	if err == nil {
+		r.max = limit
+	}
+	return err
+}
 
 func unzstd(dst, src []byte, limit int) ([]byte, error) {
 	if len(src) == 0 {
 		return dst, io.ErrUnexpectedEOF
 	}
-	var z *zstdReader
-	switch got := zstdReaders.Get().(type) {
-	case *zstdReader:
-		z = got
-	case error:
-		return dst, got
+	r := zstdReaders.Get().(*zstdReader)
+	defer zstdReaders.Put(r)
+	if err := r.bound(limit); err != nil {
+		return dst, err
 	}
-	defer zstdReaders.Put(z)
-	z.src.Reset(src)
-	defer z.src.Reset(nil)
-	if err := z.z.Reset(&z.src); err != nil {
-		return dst, unexpectedEOF(err)
+	out, err := r.z.DecodeAll(src, dst)
+	if out == nil {
+		out = dst
 	}
-	return drain(z.z, dst, limit)
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) || len(out) > limit {
+		return out, tooLarge(limit)
+	}
+	return out, err
 }

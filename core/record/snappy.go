@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/golang/snappy"
 	"github.com/klauspost/compress/s2"
 )
 
@@ -13,8 +14,8 @@ import (
 // header of 16 bytes (magic, version, least compatible version), then chunks, each a length and one raw snappy block of at
 // most 32 KiB of data. librdkafka and others send one raw block. Readers have to take both; what is written here is framed.
 
-// xerialMagic is how a framed payload starts. No raw block does: its first byte would be a length whose next byte, the
-// first tag, makes no block.
+// xerialMagic is how a framed payload starts. No raw block does: read as one, the first two bytes are its length and the
+// third begins with a copy, before there is anything to copy.
 var xerialMagic = [8]byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
 const (
@@ -54,10 +55,11 @@ func unsnappy(dst, src []byte, limit int) ([]byte, error) {
 // maxSnappyRatio bounds what a raw block can hold: its shortest copy makes 64 bytes from 2 or 3.
 const maxSnappyRatio = 64
 
-// unsnappyBlock appends one raw block. The length that the block claims is checked against the limit and against what a
+// unsnappyBlock appends one raw block. It is read by the plain decoder, not by that of S2, whose extensions other clients
+// cannot read. The length that the block claims is checked against the limit and against what a
 // block of its size can hold, before memory is taken for it.
 func unsnappyBlock(dst, src []byte, limit int) ([]byte, error) {
-	n, err := s2.DecodedLen(src)
+	n, err := snappy.DecodedLen(src)
 	if err != nil {
 		return dst, err
 	}
@@ -72,7 +74,7 @@ func unsnappyBlock(dst, src []byte, limit int) ([]byte, error) {
 		dst = append(dst, make([]byte, n)...)
 	}
 	dst = dst[:at+n]
-	if _, err = s2.Decode(dst[at:at+n:at+n], src); err != nil {
+	if _, err = snappy.Decode(dst[at:at+n:at+n], src); err != nil {
 		return dst[:at], err
 	}
 	return dst, nil
