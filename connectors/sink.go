@@ -2,25 +2,6 @@ package connectors
 
 import "context"
 
-// Spec is what a configured sink can do. It is computed from the settings
-// alone, without touching the store.
-type Spec struct {
-	Connector string // "sqlite"
-	// Name is the identity of this sink: with topic and partition it is the key
-	// of the stored positions, so two sinks must not share it, and a sink that
-	// is renamed starts anew.
-	Name  string
-	Class Class
-	// Weakened lists the settings that lower the guarantee below Class.Max.
-	Weakened []Weakness
-	// Rejects: the sink stores Batch.Rejects in the transaction of the batch.
-	Rejects bool
-	// BlocksTakeOver: a writer frozen inside its transaction makes Open of the
-	// next owner answer ErrRetry until that writer dies or its deadline passes
-	// (single-writer stores). Safety is not affected, only how soon work goes on.
-	BlocksTakeOver bool
-}
-
 // Issue is one finding of a check of the store.
 type Issue struct {
 	Field string // which setting, "" = the store as a whole

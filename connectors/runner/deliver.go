@@ -146,10 +146,6 @@ func (t *task) flushOnce(work context.Context) error {
 	return nil
 }
 
-// errMoved: the store is at another position than the batch starts from; what
-// was read is dropped and read again from there.
-var errMoved = errors.New("the store's position has moved")
-
 // deliver makes b durable, whatever it takes: nil means that the store holds
 // it. errMoved and errLetGo mean that this batch will not be applied by us.
 func (t *task) deliver(ctx, work context.Context, b *connectors.Batch) error {

@@ -128,9 +128,7 @@ func join(ctx context.Context, o *SinkOptions, task int, box *mailbox, fatal fun
 		kgo.HeartbeatInterval(o.SessionTimeout/15),
 		kgo.DisableAutoCommit(),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, m map[string][]int32) {
-			if e := (&event{gained: flatten(m)}); len(e.gained) > 0 {
-				box.post(e)
-			}
+			box.post(&event{gained: flatten(m)}) // also when empty: then we are in, without work
 		}),
 		kgo.OnPartitionsRevoked(revoke(false)),
 		kgo.OnPartitionsLost(revoke(true)),

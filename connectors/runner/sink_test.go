@@ -172,7 +172,7 @@ func TestSinkStoresCommittedRecordsOnce(t *testing.T) {
 			for _, task := range st.Tasks {
 				sum += task.Records
 			}
-			return sum == n && st.CaughtUp(3)
+			return sum == n && st.CaughtUp(3) && st.State == runner.Running
 		}
 	}
 	await(t, s, "first records", stored(50))

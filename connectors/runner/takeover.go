@@ -9,14 +9,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/millrace/millrace/connectors"
 )
-
-func isFenced(err error) bool {
-	return errors.Is(err, connectors.ErrFenced) || errors.Is(err, kerr.FencedInstanceID)
-}
 
 // openWaiting takes over the assigned partitions that are not open. A failure
 // that may pass is tried again by a later round, so that partitions that are
@@ -51,21 +46,6 @@ func (t *task) openWaiting(ctx, work context.Context) error {
 	t.nextOpen = time.Now().Add(d)
 	return nil
 }
-
-// final reports whether an error ends the task or the round; others are tried
-// again.
-func final(err error) bool {
-	for _, e := range []error{errInterrupted, errStopping, connectors.ErrConfig,
-		connectors.ErrTopicRecreated, connectors.ErrPositionLost, connectors.ErrLogTruncated} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-// errLetGo: the partitions belong to someone else now.
-var errLetGo = errors.New("let go")
 
 // takeOver claims and opens partitions once more, until the store has confirmed
 // the fence. It sets fence and position of each.

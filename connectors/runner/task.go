@@ -15,14 +15,6 @@ import (
 	"github.com/millrace/millrace/connectors"
 )
 
-// Control flow inside a task.
-var (
-	// errInterrupted: the assignment has changed; drop what is in hand and look.
-	errInterrupted = errors.New("interrupted by a rebalance")
-	// errStopping: the connector is to stop.
-	errStopping = errors.New("stopping")
-)
-
 // part is one assigned partition.
 type part struct {
 	tp       connectors.TP
@@ -183,6 +175,9 @@ func (t *task) handleEvents(work context.Context) {
 		}
 		if len(e.gone) > 0 {
 			t.letGo(work, e)
+		}
+		if len(t.parts) == 0 {
+			t.setState(Running, nil) // a member without work
 		}
 		if e.done != nil {
 			close(e.done)

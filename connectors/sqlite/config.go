@@ -19,17 +19,6 @@ const (
 	Upsert Mode = "upsert" // each record replaces the row of its key columns; null deletes it
 )
 
-// Type is a column type of SQLite.
-type Type string
-
-// The column types.
-const (
-	Text    Type = "TEXT"
-	Integer Type = "INTEGER"
-	Real    Type = "REAL"
-	Blob    Type = "BLOB"
-)
-
 // Column is one column of the target table.
 type Column struct {
 	Name string

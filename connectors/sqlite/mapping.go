@@ -12,6 +12,17 @@ import (
 	"github.com/millrace/millrace/connectors"
 )
 
+// Type is a column type of SQLite.
+type Type string
+
+// The column types.
+const (
+	Text    Type = "TEXT"
+	Integer Type = "INTEGER"
+	Real    Type = "REAL"
+	Blob    Type = "BLOB"
+)
+
 // path is a parsed Column.From: a root and the fields below it.
 type path struct {
 	root   string
