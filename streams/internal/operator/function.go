@@ -76,9 +76,8 @@ func RekeyFunc[K, V, KR any](f func(K) KR) Func[K, V, KR, V] {
 	}
 }
 
-// ToStreamFunc passes the updates of a table on as records; a deleted row is a
-// null value.
-func ToStreamFunc[K, V any]() Func[K, V, K, V] {
+// PassFunc changes nothing: a table's updates as the records of a stream.
+func PassFunc[K, V any]() Func[K, V, K, V] {
 	return func(_ context.Context, r *Record[K, V], to *Record[K, V]) (bool, error) {
 		*to = *r
 		return true, nil

@@ -1,0 +1,108 @@
+package topology
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/millrace/millrace/streams/internal/operator"
+)
+
+// Node is one node of the logical graph: what the user wrote, plus the two
+// ends of each repartition topic.
+type Node struct {
+	Name    string
+	Kind    string // "stream", "table", "filter", …
+	Detail  string // types and settings, for people
+	Parents []*Node
+	Topic   string         // that a source reads or a sink writes
+	Root    *operator.Root // of a source
+	Store   *Store         // that the node owns
+	Shape   string         // of the store's rows: what may not change under its name
+	Reads   []string       // stores of other nodes
+	Inner   bool           // end of a repartition topic
+
+	children []*Node
+	ordinals map[string]int // children by kind, for their names
+}
+
+// Graph is the logical graph while it is being written. It belongs to one
+// goroutine.
+type Graph struct {
+	appID       string
+	nodes       []*Node
+	sources     map[string]int // sources by topic, for their names
+	copartition [][]*Node
+	errs        []error
+}
+
+// NewGraph starts a graph.
+func NewGraph(appID string) *Graph { return &Graph{appID: appID, sources: map[string]int{}} }
+
+// Fail notes a mistake of the user's; Plan reports them all.
+func (g *Graph) Fail(n *Node, format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	if n != nil {
+		err = fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	g.errs = append(g.errs, err)
+}
+
+// Source adds a node that reads a topic. Its name is the topic's unless given.
+func (g *Graph) Source(kind, topic, as string) *Node {
+	n := &Node{Name: as, Kind: kind, Topic: topic, ordinals: map[string]int{}}
+	if as == "" {
+		g.sources[topic]++
+		n.Name = ordinal(topic, g.sources[topic])
+	}
+	g.nodes = append(g.nodes, n)
+	return n
+}
+
+// Add adds a node behind another. Unless given, its name is the path to it:
+// the parent's name, its kind, and a number from the second sibling of that
+// kind on. It never depends on what else the topology holds.
+func (g *Graph) Add(parent *Node, kind, as string) *Node {
+	n := &Node{Name: as, Kind: kind, Parents: []*Node{parent}, ordinals: map[string]int{}}
+	if as == "" {
+		parent.ordinals[kind]++
+		n.Name = ordinal(parent.Name+"."+kind, parent.ordinals[kind])
+	}
+	parent.children = append(parent.children, n)
+	g.nodes = append(g.nodes, n)
+	return n
+}
+
+func ordinal(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return name + "-" + strconv.Itoa(n)
+}
+
+// Repartition cuts the graph behind a node: records leave through a topic and
+// come back in the task that owns their new key. It returns both ends.
+func (g *Graph) Repartition(parent *Node, name string) (sink, source *Node) {
+	topic := InternalName(g.appID, name, Repartition)
+	sink = g.Add(parent, "repartition", name+".repartition")
+	sink.Topic, sink.Inner = topic, true
+	source = &Node{Name: name + ".repartitioned", Kind: "repartitioned", Topic: topic, Inner: true, ordinals: map[string]int{}}
+	g.nodes = append(g.nodes, source)
+	return sink, source
+}
+
+// Copartition says that keys of one node are looked up by keys of the other:
+// the topics that both come from must agree in their number of partitions.
+func (g *Graph) Copartition(a, b *Node) {
+	g.copartition = append(g.copartition, append(a.origins(nil), b.origins(nil)...))
+}
+
+// origins are the sources a node's records come from.
+func (n *Node) origins(to []*Node) []*Node {
+	if len(n.Parents) == 0 {
+		return append(to, n)
+	}
+	for _, p := range n.Parents {
+		to = p.origins(to)
+	}
+	return to
+}

@@ -1,0 +1,98 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/serde"
+)
+
+// Opt is an option of an operator, or of the application. An option that means
+// nothing to the operator it is given to is reported when the topology is
+// built.
+type Opt struct {
+	name  string
+	apply func(*options)
+}
+
+type options struct {
+	as        string
+	key, val  any // serde.Serde of the type the operator asks for
+	inMemory  bool
+	retention time.Duration
+	grace     time.Duration
+	onError   task.Handler
+}
+
+// As names a node, and with it its store and internal topics. Without it the
+// name is the path from the source. Name what keeps state: its name then
+// survives every change of the topology before it.
+func As(name string) Opt { return Opt{"As", func(o *options) { o.as = name }} }
+
+// KeySerde sets the serde of the keys that the operator reads or writes.
+func KeySerde[T any](s serde.Serde[T]) Opt { return Opt{"KeySerde", func(o *options) { o.key = s }} }
+
+// ValSerde sets the serde of the values that the operator reads or writes.
+func ValSerde[T any](s serde.Serde[T]) Opt { return Opt{"ValSerde", func(o *options) { o.val = s }} }
+
+// InMemory keeps the store of the operator in memory. It is as safe as on disk:
+// it is restored from its changelog.
+func InMemory() Opt { return Opt{"InMemory", func(o *options) { o.inMemory = true }} }
+
+// Retention keeps the rows of a windowed store for at least d of stream time,
+// counted from the window's start. The default and the minimum is the window's
+// size plus its grace.
+func Retention(d time.Duration) Opt { return Opt{"Retention", func(o *options) { o.retention = d }} }
+
+// Grace keeps a window open for late records until stream time is d past its
+// end. The default is 0.
+func Grace(d time.Duration) Opt { return Opt{"Grace", func(o *options) { o.grace = d }} }
+
+// OnError sets what happens to records that fail: bytes that do not decode, a
+// Try function that returns an error, any function that panics, a value that
+// does not encode. Given to an operator it counts there; given to New, wherever
+// no operator says otherwise. Without a handler the application fails.
+//
+// The failure has the attempt's number, so a handler may decide by it, or leave
+// the counting to Retry.
+func OnError(handler func(context.Context, Failure) Decision) Opt {
+	return Opt{"OnError", func(o *options) { o.onError = handler }}
+}
+
+// collect applies options and says which of them are not among the allowed
+// names.
+func collect(opts []Opt, allowed string) (options, error) {
+	var o options
+	var bad []string
+	for _, opt := range opts {
+		switch {
+		case opt.apply == nil: // the zero Opt does nothing
+		case !strings.Contains(" "+allowed+" ", " "+opt.name+" "):
+			bad = append(bad, opt.name)
+		default:
+			opt.apply(&o)
+		}
+	}
+	if bad != nil {
+		return o, fmt.Errorf("option %s has no effect here; possible: %s", strings.Join(bad, ", "), strings.ReplaceAll(allowed, " ", ", "))
+	}
+	return o, nil
+}
+
+// Which options mean something where.
+const (
+	forApp       = "OnError"
+	forSource    = "As KeySerde ValSerde OnError"
+	forTable     = "As KeySerde ValSerde InMemory OnError"
+	forStep      = "As OnError"
+	forGroup     = "As KeySerde ValSerde OnError"
+	forAggregate = "As KeySerde ValSerde InMemory OnError"
+	forWindows   = "Grace"
+	forWindowed  = "As KeySerde ValSerde InMemory Retention OnError"
+	forClose     = "As"
+	forJoin      = "As OnError"
+	forSink      = "As KeySerde ValSerde OnError"
+)

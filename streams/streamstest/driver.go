@@ -1,0 +1,253 @@
+package streamstest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/streams"
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/internal/topology"
+)
+
+// TB is what a driver needs of testing.TB.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Option changes how a driver runs.
+type Option func(*settings)
+
+type settings struct {
+	partitions int32
+	topics     map[string]int32
+	manual     bool
+	start      time.Time
+}
+
+// Partitions gives every topic that the application does not create itself n
+// partitions. The default is 1.
+func Partitions(n int32) Option { return func(s *settings) { s.partitions = n } }
+
+// TopicPartitions gives one topic n partitions.
+func TopicPartitions(topic string, n int32) Option {
+	return func(s *settings) { s.topics[topic] = n }
+}
+
+// ManualCommit leaves commits to Commit and Settle. Until then results, and
+// records on their way through a repartition topic, are seen by nobody.
+func ManualCommit() Option { return func(s *settings) { s.manual = true } }
+
+// StartAt sets the wall clock at the start. The default is 2000-01-01, UTC.
+func StartAt(t time.Time) Option { return func(s *settings) { s.start = t } }
+
+// Driver runs one application. It is for one goroutine.
+type Driver struct {
+	t       TB
+	app     *streams.App
+	cluster *cluster
+	workers []*worker
+	pending []task.Out // output of the open transaction
+	manual  bool
+	now     time.Time
+	err     error             // what stopped the application
+	dropped map[dropKey]int64 // by tasks that have ended
+}
+
+type dropKey struct{ node, reason string }
+
+// New starts the application. Mistakes in its definition fail the test. With a
+// nil t, as in an Example, failures panic.
+func New(t TB, app *streams.App, opts ...Option) *Driver {
+	s := settings{partitions: 1, topics: map[string]int32{}, start: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for _, o := range opts {
+		o(&s)
+	}
+	d := &Driver{t: t, app: app, manual: s.manual, now: s.start, dropped: map[dropKey]int64{}}
+	d.cluster = &cluster{topics: map[string]*topic{}, count: func(topic string) int32 {
+		if n := s.topics[topic]; n > 0 {
+			return n
+		}
+		return s.partitions
+	}}
+	d.helper()
+	d.check(d.open())
+	return d
+}
+
+func (d *Driver) helper() {
+	if d.t != nil {
+		d.t.Helper()
+	}
+}
+
+func (d *Driver) check(err error) {
+	if err == nil {
+		return
+	}
+	if d.t == nil {
+		panic(err)
+	}
+	d.t.Helper()
+	d.t.Fatalf("streamstest: %v", err)
+}
+
+// open creates the topics and starts all tasks.
+func (d *Driver) open() error {
+	top, err := d.app.Topology()
+	if err != nil {
+		return err
+	}
+	external := map[string]int32{}
+	for _, sub := range top.Subs {
+		for _, src := range sub.Sources {
+			if !src.Internal {
+				external[src.Topic] = int32(len(d.cluster.topic(src.Topic).partitions))
+			}
+		}
+	}
+	counts, err := top.Resolve(external)
+	if err != nil {
+		return err
+	}
+	for _, it := range top.Internal {
+		d.cluster.create(it.Name, counts.Topics[it.Name])
+	}
+	for i := range top.Subs {
+		for p := range counts.Tasks[top.Subs[i].Name] {
+			w := d.worker(&top.Subs[i], p)
+			if err := w.start(); err != nil {
+				return err
+			}
+			d.workers = append(d.workers, w)
+		}
+	}
+	return nil
+}
+
+func (d *Driver) worker(sub *topology.Sub, partition int32) *worker {
+	return &worker{
+		sub: sub, partition: partition, appID: d.app.ID(), cluster: d.cluster, committed: map[string]int64{},
+		emit: func(o *task.Out) error {
+			d.pending = append(d.pending, own(o))
+			return nil
+		},
+		wait: func(ctx context.Context, pause time.Duration) error {
+			d.now = d.now.Add(pause)
+			return ctx.Err()
+		},
+	}
+}
+
+// Now is the wall clock.
+func (d *Driver) Now() time.Time { return d.now }
+
+// Advance moves the wall clock. Stream time follows records alone.
+func (d *Driver) Advance(by time.Duration) { d.now = d.now.Add(by) }
+
+// Process runs what has been piped in, without a commit, until nothing
+// visible is left. Only of use with ManualCommit.
+func (d *Driver) Process() {
+	d.helper()
+	d.check(d.process())
+}
+
+// Commit commits once. Records for other tasks become visible to them and wait
+// for the next Process or Commit.
+func (d *Driver) Commit() {
+	d.helper()
+	d.check(d.process())
+	d.check(d.commit())
+}
+
+// Settle processes and commits until nothing is left to do.
+func (d *Driver) Settle() {
+	d.helper()
+	d.check(d.settle())
+}
+
+// Crash kills every task: uncommitted output and state are gone, stores are
+// rebuilt from their changelogs, and the application continues from the
+// committed offsets.
+func (d *Driver) Crash() {
+	d.helper()
+	d.pending = nil
+	for _, w := range d.workers {
+		d.remember(w)
+		d.check(w.stop())
+		d.check(w.start())
+	}
+	if !d.manual {
+		d.check(d.settle())
+	}
+}
+
+func (d *Driver) process() error {
+	for busy := true; busy; {
+		busy = false
+		for _, w := range d.workers {
+			for d.err == nil {
+				did, err := w.process()
+				if err != nil {
+					d.err = err
+				}
+				if !did {
+					break
+				}
+				busy = true
+			}
+		}
+	}
+	return d.err
+}
+
+func (d *Driver) commit() error {
+	if d.err != nil {
+		return d.err
+	}
+	for _, w := range d.workers {
+		if err := w.commit(); err != nil {
+			d.err = fmt.Errorf("commit: %w", err)
+			return d.err
+		}
+	}
+	for _, o := range d.pending {
+		d.cluster.append(o)
+	}
+	d.pending = d.pending[:0]
+	return nil
+}
+
+func (d *Driver) settle() error {
+	for {
+		if err := d.process(); err != nil {
+			return err
+		}
+		quiet := len(d.pending) == 0
+		if err := d.commit(); err != nil || quiet {
+			return err
+		}
+	}
+}
+
+// remember keeps the counters of a task that ends.
+func (d *Driver) remember(w *worker) {
+	for _, x := range w.task.Dropped() {
+		d.dropped[dropKey{x.Node, x.Reason}] += x.N
+	}
+}
+
+// Dropped counts the records that a node left out for a reason: "late", "null
+// key", "null value", "skipped" or "dead letter".
+func (d *Driver) Dropped(node, reason string) int64 {
+	n := d.dropped[dropKey{node, reason}]
+	for _, w := range d.workers {
+		for _, x := range w.task.Dropped() {
+			if x.Node == node && x.Reason == reason {
+				n += x.N
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,174 @@
+package streamstest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/internal/topology"
+	"github.com/millrace/millrace/streams/state"
+)
+
+// worker owns one task, its stores and its positions.
+type worker struct {
+	sub       *topology.Sub
+	partition int32
+	appID     string
+	cluster   *cluster
+	emit      func(*task.Out) error
+	wait      func(context.Context, time.Duration) error
+
+	task   task.Task
+	stores map[string]*state.Overlay
+	// next is the offset of the next record to process, committed that after
+	// the last commit; progress goes with the latter.
+	next, committed map[string]int64
+	progress        string
+}
+
+// start makes the task and its stores from what is committed.
+func (w *worker) start() error {
+	w.stores, w.next = map[string]*state.Overlay{}, map[string]int64{}
+	for topic, offset := range w.committed {
+		w.next[topic] = offset
+	}
+	for i := range w.sub.Stores {
+		o, err := w.restore(&w.sub.Stores[i])
+		if err != nil {
+			return err
+		}
+		w.stores[w.sub.Stores[i].Name] = o
+	}
+	var err error
+	w.task, err = w.sub.New(task.Env{
+		AppID: w.appID, Partition: w.partition, Progress: []string{w.progress}, Emit: w.emit, Wait: w.wait,
+		Store: func(name string) (state.Store, error) {
+			if s := w.stores[name]; s != nil {
+				return s, nil
+			}
+			return nil, fmt.Errorf("sub-topology %s has no store %s", w.sub.Name, name)
+		},
+	})
+	return err
+}
+
+// log is the partition of a topic that this task has, if any.
+func (w *worker) log(topic string) []entry {
+	t := w.cluster.topic(topic)
+	if int(w.partition) >= len(t.partitions) {
+		return nil
+	}
+	return t.partitions[w.partition]
+}
+
+// rows is the fold of the committed changelog of a store.
+func (w *worker) rows(s *topology.Store) map[string][]byte {
+	log := w.log(s.Changelog)
+	if s.FromSource != nil {
+		log = log[:w.committed[s.Changelog]]
+	}
+	rows := map[string][]byte{}
+	for i := range log {
+		key, value, ok := log[i].Key, log[i].Value, true
+		if s.FromSource != nil {
+			key, value, ok = s.FromSource(&log[i].Record)
+		}
+		switch {
+		case !ok:
+		case value == nil:
+			delete(rows, string(key))
+		default:
+			rows[string(key)] = bytes.Clone(value)
+		}
+	}
+	return rows
+}
+
+// restore makes a store from its changelog.
+func (w *worker) restore(s *topology.Store) (*state.Overlay, error) {
+	o := state.NewOverlay(state.NewMemory(), state.OverlayOptions{Name: s.Name})
+	for key, value := range w.rows(s) {
+		if err := o.Put([]byte(key), value); err != nil {
+			return nil, err
+		}
+	}
+	return o, o.Commit(w.position(s))
+}
+
+func (w *worker) position(s *topology.Store) state.Position {
+	return state.Position{TopicID: [16]byte{1}, Next: int64(len(w.log(s.Changelog))), LeaderEpoch: -1}
+}
+
+// process runs one record, the one with the lowest timestamp among the next of
+// each source, and reports whether there was one.
+func (w *worker) process() (bool, error) {
+	var r *task.Record
+	for _, src := range w.sub.Sources {
+		log, at := w.log(src.Topic), w.next[src.Topic]
+		if at < int64(len(log)) && (r == nil || log[at].TimeMs < r.TimeMs) {
+			r = &log[at].Record
+		}
+	}
+	if r == nil {
+		return false, nil
+	}
+	w.next[r.Topic]++
+	return true, w.task.Process(r)
+}
+
+// commit logs the stores' changes and makes everything since the last commit
+// permanent, but for the output, which is the driver's.
+func (w *worker) commit() error {
+	for i := range w.sub.Stores {
+		s := &w.sub.Stores[i]
+		o := w.stores[s.Name]
+		if s.FromSource == nil {
+			err := o.Log(func(key, value []byte) error {
+				w.cluster.append(own(&task.Out{Topic: s.Changelog, Partition: w.partition, TimeMs: max(w.task.StreamTimeMs(), 0), Key: key, Value: value}))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if err := o.Commit(w.position(s)); err != nil {
+			return err
+		}
+	}
+	for topic, offset := range w.next {
+		w.committed[topic] = offset
+	}
+	w.progress = w.task.Progress()
+	return nil
+}
+
+// stop drops what is not committed and checks the rest against the changelog.
+func (w *worker) stop() error {
+	if err := w.task.Close(); err != nil {
+		return err
+	}
+	for i := range w.sub.Stores {
+		s := &w.sub.Stores[i]
+		o := w.stores[s.Name]
+		o.Abort()
+		want := w.rows(s)
+		for row, err := range o.Range(nil, nil) {
+			if err != nil {
+				return err
+			}
+			if v, ok := want[string(row.Key)]; !ok || !bytes.Equal(v, row.Value) {
+				return fmt.Errorf("store %s, partition %d: row %x is %x, its changelog says %x", s.Name, w.partition, row.Key, row.Value, v)
+			}
+			delete(want, string(row.Key))
+		}
+		for key := range want {
+			return fmt.Errorf("store %s, partition %d: row %x of the changelog is missing", s.Name, w.partition, key)
+		}
+		if err := o.Drop(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

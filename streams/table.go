@@ -1,0 +1,54 @@
+package streams
+
+import (
+	"github.com/millrace/millrace/streams/internal/operator"
+	"github.com/millrace/millrace/streams/internal/topology"
+)
+
+// Table is the latest value of each key: a stream of updates kept in a store. A
+// null value deletes the key's row.
+type Table[K, V any] struct {
+	place[K, V]
+	store string
+	key   *operator.Codec[K]
+	val   *operator.Codec[V]
+}
+
+// Table reads a topic as a table. Its store needs no changelog of its own: the
+// topic is it, and should be compacted, not cut by age. Records with a null key
+// are dropped and counted. Rows are overwritten in the order of arrival,
+// whatever their timestamps say.
+//
+// Reading the same topic again, with the same types and without options, is the
+// same table.
+func (a *App) Table[K, V any](topic string, opts ...Opt) Table[K, V] {
+	type id struct{ topic, types string }
+	same := id{topic, pair[K, V]()}
+	if t, ok := a.sources[same].(Table[K, V]); ok && len(opts) == 0 {
+		return t
+	}
+	o := a.collect("table "+topic, opts, forTable)
+	n := a.graph.Source("table", topic, o.as)
+	n.Detail = pair[K, V]()
+	t := Table[K, V]{place: place[K, V]{a, n, new(operator.Outlet[K, V])}, store: n.Name}
+	t.key, t.val = codec[K](a, n, "key", o.key, nil), codec[V](a, n, "value", o.val, nil)
+	readable(a, n, "key", t.key)
+	readable(a, n, "value", t.val)
+	src := &operator.TableSource[K, V]{Node: n.Name, Topic: topic, Store: t.store, Handler: a.handler(o), Key: t.key, Value: t.val, Out: t.out}
+	n.Root = &operator.Root{Topic: topic, Build: src.Build}
+	n.Store = &topology.Store{Name: t.store, InMemory: o.inMemory, Changelog: topic, FromSource: src.Restorer()}
+	n.Shape = "rows " + pair[K, V]()
+	if _, ok := a.sources[same]; !ok {
+		a.sources[same] = t
+	}
+	return t
+}
+
+// ToStream is the stream of the table's updates, a deletion as a null value.
+func (t Table[K, V]) ToStream(opts ...Opt) Stream[K, V] {
+	next := transform(t.place, "to-stream", operator.PassFunc[K, V], opts)
+	return Stream[K, V]{place: next, key: t.key, val: t.val}
+}
+
+// To writes the table's updates to a topic, a deletion as a null value.
+func (t Table[K, V]) To(topic string, opts ...Opt) { to(t.place, topic, t.key, t.val, opts) }

@@ -1,0 +1,171 @@
+package streams
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace/millrace/streams/internal/operator"
+	"github.com/millrace/millrace/streams/internal/topology"
+	"github.com/millrace/millrace/streams/window"
+)
+
+// Windows describes a kind of windows; make one with Tumbling.
+type Windows struct {
+	spec window.Spec
+	err  error
+}
+
+// Tumbling windows have one size and follow each other without gap or overlap,
+// aligned to the epoch. The option is Grace.
+func Tumbling(size time.Duration, opts ...Opt) Windows {
+	o, err := collect(opts, forWindows)
+	spec := window.Tumbling(size, o.grace)
+	if err == nil {
+		err = spec.Validate()
+	}
+	return Windows{spec, err}
+}
+
+// WGrouped is a grouped stream about to be aggregated by key and window.
+type WGrouped[K, V any] struct {
+	grouped Grouped[K, V]
+	windows Windows
+}
+
+// Windowed splits the groups by window.
+func (g Grouped[K, V]) Windowed(w Windows) WGrouped[K, V] { return WGrouped[K, V]{g, w} }
+
+// Count counts the records of each key and window. Null keys are not counted,
+// null values are.
+func (g WGrouped[K, V]) Count(opts ...Opt) WTable[K, int64] {
+	return windowed(g, "count", counter[K, V](), true, opts)
+}
+
+// Aggregate keeps an aggregate of the values of each key and window. Null keys
+// are dropped; null values too, but for types that have a nil: those are added.
+func (g WGrouped[K, V]) Aggregate[A any](agg Agg[V, A], opts ...Opt) WTable[K, A] {
+	return windowed(g, "aggregate", adder[K](agg), !operator.NilOf[V]().Strict(true), opts)
+}
+
+// TryAggregate is Aggregate with a function that sees the whole record and may
+// fail. When it fails, the row stays as it was.
+func (g WGrouped[K, V]) TryAggregate[A any](init func() A, add func(context.Context, *Record[K, V], A) (A, error), opts ...Opt) WTable[K, A] {
+	return windowed(g, "aggregate", tryAdder(init, add), !operator.NilOf[V]().Strict(true), opts)
+}
+
+// WTable is the latest value of each key and window.
+type WTable[K, V any] struct {
+	place[window.Windowed[K], V]
+	closed *operator.Outlet[window.Windowed[K], V] // end of the final results; out is it too after OnClose
+	key    *operator.Codec[K]
+	val    *operator.Codec[V]
+	sizeMs int64
+}
+
+func windowed[K, V, A any](g WGrouped[K, V], kind string, add operator.Adder[K, V, A], takesNull bool, opts []Opt) WTable[K, A] {
+	s := g.grouped.input()
+	a, spec := s.app, g.windows.spec
+	o := a.collect("windowed "+kind+" behind "+s.node.Name, opts, forWindowed)
+	n := a.graph.Add(s.node, "windowed-"+kind, o.as)
+	if g.windows.err != nil {
+		a.graph.Fail(n, "%w", g.windows.err)
+	}
+	retention := spec.SizeMs + spec.GraceMs
+	if o.retention != 0 {
+		if o.retention.Milliseconds() < retention {
+			a.graph.Fail(n, "retention is %v, at least size plus grace (%v) is needed", o.retention, time.Duration(retention)*time.Millisecond)
+		}
+		retention = o.retention.Milliseconds()
+	}
+	n.Detail = pair[K, A]() + " " + spec.String()
+	n.Shape = "rows " + pair[K, A]() + " in windows of " + (time.Duration(spec.SizeMs) * time.Millisecond).String()
+	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Windowed: true, RetentionMs: retention,
+		Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	t := WTable[K, A]{closed: new(operator.Outlet[window.Windowed[K], A]), sizeMs: spec.SizeMs}
+	t.place = place[window.Windowed[K], A]{a, n, new(operator.Outlet[window.Windowed[K], A])}
+	t.key, t.val = codec(a, n, "key", o.key, s.key), codec[A](a, n, "value", o.val, nil)
+	readable(a, n, "key", t.key)
+	readable(a, n, "value", t.val)
+	op := &operator.WindowedAggregate[K, V, A]{Node: n.Name, Store: n.Name, Handler: a.handler(o), Spec: spec, RetentionMs: retention,
+		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Updates: t.out, Closed: t.closed}
+	s.out.Attach(op.Build)
+	return t
+}
+
+// OnClose gives only final results: one for each key and window, when the
+// window closes, in order of window end and then key. Stream time is what
+// closes windows; in a partition without new records nothing closes.
+func (t WTable[K, V]) OnClose(opts ...Opt) WTable[K, V] {
+	o := t.app.collect("on-close behind "+t.node.Name, opts, forClose)
+	if t.out == t.closed {
+		return t
+	}
+	n := t.app.graph.Add(t.node, "on-close", o.as)
+	n.Detail = t.node.Detail
+	final := t
+	final.place = place[window.Windowed[K], V]{t.app, n, t.closed}
+	return final
+}
+
+// Map makes a record of each result. A deleted result of a type without nil is
+// left out.
+func (t WTable[K, V]) Map[KR, VR any](f func(Window, K, V) (KR, VR), opts ...Opt) Stream[KR, VR] {
+	pure := func(k window.Windowed[K], v V) (KR, VR) { return f(k.Window, k.Key, v) }
+	next := transform(t.place, "map", func() operator.Func[window.Windowed[K], V, KR, VR] { return operator.MapFunc(pure) }, opts)
+	return Stream[KR, VR]{place: next, rekeyed: true}
+}
+
+// TryMap is Map with a function that sees the whole record and may fail. Time
+// and headers of the record are those of the result.
+func (t WTable[K, V]) TryMap[KR, VR any](f func(context.Context, Window, *Record[K, V]) (Record[KR, VR], error), opts ...Opt) Stream[KR, VR] {
+	next := transform(t.place, "map", func() operator.Func[window.Windowed[K], V, KR, VR] {
+		var in Record[K, V]
+		null, key, val := operator.NilOf[V](), operator.NilOf[KR](), operator.NilOf[VR]()
+		return func(ctx context.Context, r *operator.Record[window.Windowed[K], V], to *operator.Record[KR, VR]) (bool, error) {
+			if null.Strict(r.NullValue) {
+				return false, nil
+			}
+			in = Record[K, V]{Key: r.Key.Key, Value: r.Value, Time: time.UnixMilli(r.TimeMs).UTC(), Headers: r.Headers}
+			out, err := f(ctx, r.Key.Window, &in)
+			out.store(to, key, val)
+			return true, err
+		}
+	}, opts)
+	return Stream[KR, VR]{place: next, rekeyed: true}
+}
+
+// ToStream is the stream of the table's results, a deletion as a null value.
+func (t WTable[K, V]) ToStream(opts ...Opt) WStream[K, V] {
+	next := transform(t.place, "to-stream", operator.PassFunc[window.Windowed[K], V], opts)
+	return WStream[K, V]{next, t}
+}
+
+// WStream is a stream of results with their windows.
+type WStream[K, V any] struct {
+	place[window.Windowed[K], V]
+	table WTable[K, V]
+}
+
+// Rekey makes an ordinary stream with a key made of window and key; with
+// WindowKey, a stream of Windowed keys.
+func (t WStream[K, V]) Rekey[KR any](f func(Window, K) KR, opts ...Opt) Stream[KR, V] {
+	pure := func(k window.Windowed[K]) KR { return f(k.Window, k.Key) }
+	next := transform(t.place, "rekey", func() operator.Func[window.Windowed[K], V, KR, V] {
+		return operator.RekeyFunc[window.Windowed[K], V](pure)
+	}, opts)
+	return Stream[KR, V]{place: next, val: t.table.val, rekeyed: true}
+}
+
+// To writes the results to a topic, keys as Kafka writes those of time windows:
+// the bytes of the key, then the window's start, 8 bytes big endian.
+func (t WStream[K, V]) To(topic string, opts ...Opt) {
+	key := new(operator.Codec[window.Windowed[K]])
+	size := time.Duration(t.table.sizeMs) * time.Millisecond
+	t.app.resolve = append(t.app.resolve, func() error {
+		if t.table.key.Serde != nil { // else its own error says it
+			*key = operator.NewCodec(window.Serde(t.table.key.Serde, size))
+		}
+		return nil
+	})
+	to(t.place, topic, key, t.table.val, opts)
+}
