@@ -75,6 +75,11 @@ func encodeValue(md metadata) []byte {
 	return v.AppendTo(nil)
 }
 
+// logged is the record that puts md in place for an id.
+func logged(id string, md metadata) Record {
+	return Record{Key: encodeKey(id), Value: encodeValue(md)}
+}
+
 // impliedLastEpoch is what a value without our own tag says about lastEpoch: under
 // transaction version 2 a decision and its completion carry the epoch that the
 // owner hears of in the answer.

@@ -41,18 +41,6 @@ type Machine struct {
 	resumable []string
 }
 
-// transaction is one transactional id: what the log says, and what only the
-// running machine knows.
-type transaction struct {
-	id string
-	metadata
-	// parked waits for Complete… (park.go), oldest first.
-	parked []parked
-	// deadlineMs and place belong to Machine.deadlines.
-	deadlineMs int64
-	place      int
-}
-
 // New makes an empty machine.
 func New(o Options) (*Machine, error) {
 	if err := o.Validate(); err != nil {
@@ -130,26 +118,10 @@ func (m *Machine) Loaded() Output {
 	var out Output
 	for _, id := range m.sorted() {
 		if t := m.ids[id]; t.state.deciding() {
-			out.Decisions = append(out.Decisions, t.decision(Reply{}))
+			out.Decisions = append(out.Decisions, decide(id, t.metadata, Reply{}))
 		}
 	}
 	return out
-}
-
-func (t *transaction) decision(reply Reply) Decision {
-	return decide(t.id, t.metadata, reply)
-}
-
-func decide(id string, md metadata, reply Reply) Decision {
-	return Decision{
-		ID: id, ProducerID: md.producerID, Epoch: md.epoch, Commit: md.state == PrepareCommit,
-		Partitions: md.partitions, Bumped: md.bumped(), Reply: reply,
-	}
-}
-
-// logged is the record that puts md in place for an id.
-func logged(id string, md metadata) Record {
-	return Record{Key: encodeKey(id), Value: encodeValue(md)}
 }
 
 func (m *Machine) sorted() []string {

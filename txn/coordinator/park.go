@@ -14,13 +14,6 @@ const (
 	parkedMax = 64
 )
 
-// parked is a request that waits.
-type parked struct {
-	to      Token
-	untilMs int64
-	request any // an InitRequest, AddRequest or EndRequest
-}
-
 // park lets a request wait for the completion of t. busy is its answer if it can
 // not.
 func (m *Machine) park(t *transaction, nowMs int64, to Token, request, busy any) Output {

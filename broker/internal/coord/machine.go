@@ -47,6 +47,12 @@ type Output struct {
 	// durable, outside of the shard's lock. What they are is between the machine
 	// and the [Options.Effect] of its runtime.
 	Effects []any
+	// Pending names callers that an effect will answer ([Shard.Reply]). They are told
+	// when the append fails, as those in Replies are.
+	Pending []Token
+	// Applied, if not nil, is called under the shard's lock when Records are appended
+	// and replayed. It takes no lock of a shard or a partition.
+	Applied func()
 }
 
 // Replayed is one record of the log on its way into a machine.
@@ -90,6 +96,12 @@ type Resumer interface {
 	Resume(nowMs int64) (out Output, ok bool)
 }
 
+// Forgetter is a machine that keeps tokens of its own. When an append fails, each
+// caller that is told so is forgotten.
+type Forgetter interface {
+	Forget(to Token)
+}
+
 // Failure is what a caller gets in place of its response when the shard can not
 // serve it. Handlers put the code into their own response.
 type Failure struct {
@@ -98,7 +110,17 @@ type Failure struct {
 	// does not fit in one batch.
 	Code int16
 	Err  error
+	// Lost says that the shard gave up its machine, so that it is not known whether
+	// what was asked for is in the log. Otherwise nothing has happened.
+	Lost bool
 }
+
+// Kafka's error codes of a Failure.
+const (
+	CodeCoordinatorLoading      int16 = 14
+	CodeCoordinatorNotAvailable int16 = 15
+	CodeRecordListTooLarge      int16 = 18
+)
 
 func (f Failure) Error() string { return fmt.Sprintf("coordinator: code %d: %v", f.Code, f.Err) }
 

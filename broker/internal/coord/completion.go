@@ -1,0 +1,196 @@
+package coord
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/txn/coordinator"
+	"github.com/millrace/millrace/txn/producer"
+)
+
+const (
+	// answerAfter is how long the answer to an EndTxn waits for the markers. The
+	// decision is durable by then, so it may leave.
+	answerAfter = time.Second
+	// Markers that a partition does not take are tried again, after a while that
+	// grows.
+	markerRetryMin = 10 * time.Millisecond
+	markerRetryMax = time.Second
+)
+
+// decisionKey names a decision. A transactional id has one at a time, but under
+// version 1 the next may have the same producer id and epoch.
+type decisionKey struct {
+	id         string
+	producerID int64
+	epoch      int16
+	commit     bool
+}
+
+// completion carries out one decision: markers to all partitions, the answer to the
+// client, Complete… when the markers are durable. It runs on workers, on callbacks of
+// partitions and of the clock, and holds no lock while it calls any of them.
+type completion struct {
+	t     *Transactions
+	shard *txnShard
+	d     coordinator.Decision
+	key   decisionKey
+
+	mu sync.Mutex // owns everything below
+	// todo are the partitions whose marker is to be appended.
+	todo []TopicPartition
+	// open counts what is under way: markers that are not durable yet, and attempt
+	// itself.
+	open     int
+	attempts int
+	answered bool
+}
+
+// carryOut starts to carry out a decision. It is the effect of the machine.
+func (t *Transactions) carryOut(s *txnShard, d coordinator.Decision) {
+	c := &completion{
+		t: t, shard: s, d: d, todo: d.Partitions,
+		key: decisionKey{id: d.ID, producerID: d.ProducerID, epoch: d.Epoch, commit: d.Commit},
+	}
+	t.mu.Lock()
+	twice := t.running[c.key]
+	t.running[c.key] = true
+	t.mu.Unlock()
+	if !twice {
+		c.attempt()
+	}
+}
+
+func (c *completion) marker() producer.Marker {
+	m := producer.Marker{ProducerID: c.d.ProducerID, Epoch: c.d.Epoch, Commit: c.d.Commit, TxnVersion: txnVersionWithEqualMarkersToo}
+	if c.d.Bumped {
+		m.TxnVersion = txnVersionWithStrictMarkers
+	}
+	m.CoordinatorEpoch = c.shard.leaderEpoch()
+	return m
+}
+
+// attempt appends the markers that are to be appended.
+func (c *completion) attempt() {
+	c.mu.Lock()
+	todo := c.todo
+	c.todo = nil
+	c.open = 1 + len(todo)
+	c.mu.Unlock()
+	m := c.marker()
+	for _, tp := range todo {
+		c.append(tp, m)
+	}
+	c.mu.Lock()
+	first := c.attempts == 0
+	c.attempts++
+	all := len(c.todo) == 0
+	c.mu.Unlock()
+	switch {
+	case all:
+		c.answer()
+	case first:
+		c.t.o.Clock.AfterFunc(answerAfter, c.answer)
+	}
+	c.settle(nil)
+}
+
+// append appends one marker. Whatever comes of it ends in settle.
+func (c *completion) append(tp TopicPartition, m producer.Marker) {
+	durable := func(err error) {
+		if err != nil {
+			c.settle(&tp)
+			return
+		}
+		c.settle(nil)
+	}
+	err := c.t.appendMarker(tp, m, durable)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNoPartition):
+		// The topic was deleted, and the data with it.
+		c.settle(nil)
+	case errors.Is(err, producer.ErrMarkerRepeated):
+		// It stands in the log, perhaps not yet durable.
+		c.t.awaitAll(tp, durable)
+	case markerCode(err) == codeInvalidProducerEpoch:
+		// The partition has seen a newer epoch, so whatever it had open of this
+		// transaction was ended by that one's owner or by an operator.
+		c.warn("partition refuses the marker of an older epoch", tp, err)
+		c.t.awaitAll(tp, durable)
+	case markerCode(err) == codeTransactionCoordFenced:
+		c.warn("partition has seen a marker of a later coordinator", tp, err)
+		c.settle(&tp)
+	default:
+		c.warn("partition does not take the marker yet", tp, err)
+		c.settle(&tp)
+	}
+}
+
+func (c *completion) warn(what string, tp TopicPartition, err error) {
+	c.t.o.Logger.Warn(what, "transactional_id", c.d.ID, "producer_id", c.d.ProducerID, "epoch", c.d.Epoch,
+		"partition", fmt.Sprintf("%s-%d", tp.Topic, tp.Partition), "error", err)
+}
+
+// settle says that one thing under way has ended; again is the partition that needs
+// another attempt. The last one leads on.
+func (c *completion) settle(again *TopicPartition) {
+	c.mu.Lock()
+	if again != nil {
+		c.todo = append(c.todo, *again)
+	}
+	c.open--
+	last, retry := c.open == 0, len(c.todo) > 0
+	wait := min(markerRetryMin<<min(max(c.attempts-1, 0), 10), markerRetryMax)
+	c.mu.Unlock()
+	switch {
+	case !last:
+	case retry:
+		c.t.o.Clock.AfterFunc(wait, func() { c.t.rt.work.push(c.attempt) })
+	default:
+		c.t.rt.work.push(c.complete)
+	}
+}
+
+// answer sends the reply to the EndTxn, once.
+func (c *completion) answer() {
+	c.mu.Lock()
+	first := !c.answered
+	c.answered = true
+	c.mu.Unlock()
+	if first && c.d.Reply.To != 0 {
+		c.shard.Reply(Token(c.d.Reply.To), c.d.Reply.Response)
+	}
+}
+
+// complete tells the machine that all markers are durable. The decision stops to be
+// under way in the very step that writes Complete…, before anything of the next
+// transaction can happen. If that step did not happen it is tried again. If the shard
+// was lost in it, nobody knows: the machine that is loaded next starts the decision
+// anew, unless Complete… is in the log.
+func (c *completion) complete() {
+	c.shard.Do(func(response any) {
+		f, failed := response.(Failure)
+		switch {
+		case !failed:
+		case f.Lost:
+			c.ended()
+		default:
+			c.t.o.Clock.AfterFunc(markerRetryMax, func() { c.t.rt.work.push(c.complete) })
+		}
+	}, func(m *txnMachine, nowMs int64, to Token) Output {
+		out := txnOutput(m.Completed(nowMs, c.d))
+		out.Replies = append(out.Replies, Reply{To: to})
+		out.Applied = c.ended
+		return out
+	})
+}
+
+// ended takes the decision off those under way.
+func (c *completion) ended() {
+	c.t.mu.Lock()
+	delete(c.t.running, c.key)
+	c.t.mu.Unlock()
+}

@@ -1,0 +1,43 @@
+package coord
+
+import "sync"
+
+// waiters are the callers of a shard that have no answer yet. Its lock is the
+// innermost: nothing is called while it is held.
+type waiters struct {
+	mu   sync.Mutex
+	last Token
+	m    map[Token]func(any)
+}
+
+// add makes a token for reply.
+func (w *waiters) add(reply func(any)) Token {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.m == nil {
+		w.m = map[Token]func(any){}
+	}
+	w.last++
+	w.m[w.last] = reply
+	return w.last
+}
+
+// deliver answers a caller, unless it has its answer.
+func (w *waiters) deliver(to Token, response any) {
+	w.mu.Lock()
+	reply, ok := w.m[to]
+	delete(w.m, to)
+	w.mu.Unlock()
+	if ok {
+		reply(response)
+	}
+}
+
+// takeAll takes all callers off, for the shard to tell them that it is gone.
+func (w *waiters) takeAll() map[Token]func(any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.m
+	w.m = nil
+	return all
+}
