@@ -203,16 +203,12 @@ func (c *classic) electJoined() bool {
 	return false
 }
 
-// room says whether another member may join a group of at most max members.
-// known is the member itself if it is one already.
+// room says whether a member may join a group of at most max members, 0 for no
+// bound. known is the member itself if it is one already. Unlike in Kafka, where a
+// newcomer may take the place of a member that has not joined again yet, members
+// come first.
 func (c *classic) room(max int, known *member) bool {
-	switch {
-	case max == 0 || c.state == Empty:
-		return true
-	case c.state == PreparingRebalance:
-		return known != nil && known.joining != 0 || c.joined() < max
-	}
-	return known != nil || len(c.members) < max
+	return max == 0 || known != nil || len(c.members) < max
 }
 
 // allSynced says whether every member asked for its assignment.

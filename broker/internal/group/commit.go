@@ -50,16 +50,10 @@ func (m *Machine) Commit(nowMs int64, to coord.Token, c *Commit) coord.Output {
 	return m.end()
 }
 
-// Txn is the transaction of a TxnOffsetCommit.
-type Txn struct {
-	ProducerID int64
-	Epoch      int16
-}
-
 // TxnCommit stores offsets that count when the producer's transaction commits. Its
 // caller has made sure that the transaction has the group's partition in it. The
 // answer is Codes.
-func (m *Machine) TxnCommit(nowMs int64, to coord.Token, t Txn, c *Commit) coord.Output {
+func (m *Machine) TxnCommit(nowMs int64, to coord.Token, t coord.Txn, c *Commit) coord.Output {
 	m.begin(nowMs)
 	codes := make(Codes, len(c.Offsets))
 	code := m.mayCommit(c, true)
@@ -69,7 +63,7 @@ func (m *Machine) TxnCommit(nowMs int64, to coord.Token, t Txn, c *Commit) coord
 	if code != 0 {
 		codes.fill(code)
 	} else if m.commit(c, codes); len(m.records) > 0 {
-		m.out.Txn = &coord.Txn{ProducerID: t.ProducerID, Epoch: t.Epoch}
+		m.out.Txn = &t
 	}
 	m.reply(to, codes)
 	return m.end()

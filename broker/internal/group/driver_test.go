@@ -24,6 +24,8 @@ type driver struct {
 	tokens map[coord.Token]string
 	parked map[coord.Token]bool
 	last   coord.Token
+	// caller is who the next output is about, 0 for nobody.
+	caller coord.Token
 	// broken makes appends fail.
 	broken bool
 	// topics are the ids that topics have now.
@@ -66,14 +68,24 @@ func (d *driver) token(name string) coord.Token {
 	d.last++
 	d.tokens[d.last] = name
 	d.parked[d.last] = true
+	d.caller = d.last
 	return d.last
 }
 
 // run takes an output as the shard does.
 func (d *driver) run(out coord.Output) {
+	caller := d.caller
+	d.caller = 0
 	if len(out.Records) > 0 && d.broken {
+		told := []coord.Token{caller}
 		for _, r := range out.Replies {
-			d.answer(r.To, coord.Failure{Code: kerr.CoordinatorNotAvailable.Code})
+			told = append(told, r.To)
+		}
+		for _, to := range told {
+			if d.parked[to] {
+				d.answer(to, coord.Failure{Code: kerr.CoordinatorNotAvailable.Code})
+				d.m.Forget(to)
+			}
 		}
 		return
 	}
@@ -94,6 +106,16 @@ func (d *driver) run(out coord.Output) {
 		d.answer(r.To, r.Response)
 	}
 }
+
+// note puts a line of text among the replies.
+func (d *driver) note(name, text string) {
+	d.last++
+	d.tokens[d.last] = name
+	d.said = append(d.said, said{d.last, show{text}})
+}
+
+// show is text among the replies.
+type show struct{ text string }
 
 // answer notes a reply. A second one for a token is dropped, as the shard does:
 // the first can only have been a failure.

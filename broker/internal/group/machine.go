@@ -13,10 +13,10 @@ const retryMs = 1000
 
 // Machine keeps the groups of one partition of `__consumer_offsets`. It is not
 // safe for concurrent use: its shard's lock owns it. It implements
-// [coord.Machine].
+// [coord.Machine], [coord.Loader] and [coord.Forgetter].
 //
 // The output of a handler is valid until the next call of a handler or of Tick:
-// the records in it lie in buffers that are used again.
+// its records and replies lie in buffers that are used again.
 type Machine struct {
 	options Options
 	// newID gives the random part of member ids.
@@ -38,6 +38,7 @@ type Machine struct {
 	nowMs   int64
 	out     coord.Output
 	records []coord.Record
+	replies []coord.Reply
 	arena   []byte
 }
 
@@ -60,19 +61,20 @@ func (m *Machine) begin(nowMs int64) {
 	m.step++
 	m.nowMs = nowMs
 	m.records = m.records[:0]
+	m.replies = m.replies[:0]
 	m.arena = m.arena[:0]
 	m.out = coord.Output{}
 }
 
 // end closes it.
 func (m *Machine) end() coord.Output {
-	m.out.Records = m.records
+	m.out.Records, m.out.Replies = m.records, m.replies
 	return m.out
 }
 
 func (m *Machine) reply(to coord.Token, response any) {
 	if to != 0 {
-		m.out.Replies = append(m.out.Replies, coord.Reply{To: to, Response: response})
+		m.replies = append(m.replies, coord.Reply{To: to, Response: response})
 	}
 }
 

@@ -3,6 +3,8 @@ package group
 import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/broker/internal/coord"
 )
 
 // rebalanceOrComplete is called when a member joined, left or changed: it starts
@@ -122,6 +124,33 @@ func (m *Machine) release(o *member, code int16) {
 	}
 	if o.syncing != 0 {
 		m.reply(o.syncing, SyncError(code))
+	}
+}
+
+// Forget is told of callers that got a failure in place of an answer: their
+// members do not wait any more. It comes with failed appends only, so it may look
+// everywhere.
+func (m *Machine) Forget(to coord.Token) {
+	for _, g := range m.groups {
+		if g.live == nil {
+			continue
+		}
+		for _, o := range g.live.members {
+			if o.joining != to && o.syncing != to {
+				continue
+			}
+			if o.joining == to {
+				o.joining = 0
+			}
+			if o.syncing == to {
+				o.syncing, o.synced = 0, false
+			}
+			if !o.isNew {
+				o.renew(m.nowMs)
+			}
+			m.settle(g)
+			return
+		}
 	}
 }
 

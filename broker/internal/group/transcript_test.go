@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/broker/internal/coord"
 )
 
 var update = flag.Bool("update", false, "write the answers into the transcripts in testdata")
@@ -151,7 +153,7 @@ func (d *driver) command(t *testing.T, name string, a args) {
 	case "commit":
 		d.run(d.m.Commit(d.nowMs, d.token(a.name), d.commitOf(a)))
 	case "txn-commit":
-		d.run(d.m.TxnCommit(d.nowMs, d.token(a.name), Txn{ProducerID: a.num("pid", 7)}, d.commitOf(a)))
+		d.run(d.m.TxnCommit(d.nowMs, d.token(a.name), coord.Txn{ProducerID: a.num("pid", 7)}, d.commitOf(a)))
 	case "end":
 		d.marker(a.num("pid", 7), a.name == "commit")
 	case "fetch":
@@ -171,10 +173,10 @@ func (d *driver) command(t *testing.T, name string, a args) {
 	case "crash":
 		d.crash()
 	case "show":
-		d.said = append(d.said, said{d.token("state"), show{d.show(a.str("g", "g"))}})
+		d.note("state", d.show(a.str("g", "g")))
 	case "dump":
 		for _, line := range strings.Split(strings.TrimRight(d.m.Dump(), "\n"), "\n") {
-			d.said = append(d.said, said{d.token("log"), show{line}})
+			d.note("log", line)
 		}
 	default:
 		t.Fatalf("unknown command %q", name)
@@ -298,6 +300,3 @@ func (d *driver) show(id string) string {
 	}
 	return s
 }
-
-// show is text among the replies.
-type show struct{ text string }
