@@ -151,6 +151,16 @@ func to[K, V any](s place[K, V], topic string, key *operator.Codec[K], val *oper
 	s.out.Attach(op.Build)
 }
 
+// Repartition sends the records through a topic of the application's own to the
+// tasks that own their keys, whether or not a key has changed; null keys are
+// dropped and counted. What needs it does it by itself; this is for work that
+// should be spread by key all the same. As names the topic.
+func (s Stream[K, V]) Repartition(opts ...Opt) Stream[K, V] {
+	o := s.app.collect("repartition behind "+s.node.Name, opts, forGroup)
+	s.rekeyed = true
+	return s.repartition(o.as, o)
+}
+
 // repartition returns the stream with its records in the tasks that own their
 // keys: itself, if no key has changed, else the far end of a topic. Everything
 // behind the same place and name shares the topic.

@@ -42,13 +42,25 @@ func ManualCommit() Option { return func(s *settings) { s.manual = true } }
 // StartAt sets the wall clock at the start. The default is 2000-01-01, UTC.
 func StartAt(t time.Time) Option { return func(s *settings) { s.start = t } }
 
+// Raw is a record as its topic holds it.
+type Raw struct {
+	Topic      string
+	Partition  int32
+	Offset     int64
+	Time       time.Time
+	Key, Value []byte
+	Headers    streams.Headers
+}
+
 // Driver runs one application. It is for one goroutine.
 type Driver struct {
 	t       TB
 	app     *streams.App
 	cluster *cluster
 	workers []*worker
-	pending []task.Out // output of the open transaction
+	pending []task.Out      // output of the open transaction
+	written []Raw           // committed, not yet given out by Written
+	inner   map[string]bool // topics of the application's own
 	manual  bool
 	now     time.Time
 	err     error             // what stopped the application
@@ -64,7 +76,7 @@ func New(t TB, app *streams.App, opts ...Option) *Driver {
 	for _, o := range opts {
 		o(&s)
 	}
-	d := &Driver{t: t, app: app, manual: s.manual, now: s.start, dropped: map[dropKey]int64{}}
+	d := &Driver{t: t, app: app, manual: s.manual, now: s.start, inner: map[string]bool{}, dropped: map[dropKey]int64{}}
 	d.cluster = &cluster{topics: map[string]*topic{}, count: func(topic string) int32 {
 		if n := s.topics[topic]; n > 0 {
 			return n
@@ -113,6 +125,7 @@ func (d *Driver) open() error {
 	}
 	for _, it := range top.Internal {
 		d.cluster.create(it.Name, counts.Topics[it.Name])
+		d.inner[it.Name] = true
 	}
 	for i := range top.Subs {
 		for p := range counts.Tasks[top.Subs[i].Name] {
@@ -183,6 +196,15 @@ func (d *Driver) Crash() {
 	}
 }
 
+// Written are the records that the application has written to topics other than
+// its own internal ones, committed since the last call, in the order in which
+// they were emitted.
+func (d *Driver) Written() []Raw {
+	w := d.written
+	d.written = nil
+	return w
+}
+
 func (d *Driver) process() error {
 	for busy := true; busy; {
 		busy = false
@@ -213,7 +235,11 @@ func (d *Driver) commit() error {
 		}
 	}
 	for _, o := range d.pending {
-		d.cluster.append(o)
+		r := d.cluster.append(o)
+		if !d.inner[o.Topic] {
+			d.written = append(d.written, Raw{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+				Time: time.UnixMilli(r.TimeMs).UTC(), Key: r.Key, Value: r.Value, Headers: r.Headers})
+		}
 	}
 	d.pending = d.pending[:0]
 	return nil

@@ -42,8 +42,8 @@ func (c *cluster) create(name string, partitions int32) {
 	c.topics[name] = &topic{name: name, partitions: make([][]entry, partitions)}
 }
 
-// append adds a record, which must own its bytes.
-func (c *cluster) append(o task.Out) {
+// append adds a record, which must own its bytes, and returns it.
+func (c *cluster) append(o task.Out) task.Record {
 	t := c.topic(o.Topic)
 	p := o.Partition
 	if p == task.ByKey {
@@ -58,6 +58,7 @@ func (c *cluster) append(o task.Out) {
 		TimeMs: o.TimeMs, Key: o.Key, Value: o.Value, Headers: o.Headers}
 	t.partitions[p] = append(t.partitions[p], entry{r, c.seq})
 	c.seq++
+	return r
 }
 
 // own copies what is valid during a call only.
