@@ -1,0 +1,76 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// SetLogStart hides everything below an offset, which must be durable as a log start already and not above the log end, and
+// gives up the segments that lie below it as a whole: the active one never. Their files go when the last reader has left
+// them. The append lock is held.
+func (l *Log) SetLogStart(offset int64) error {
+	if offset <= l.LogStart() {
+		return nil
+	}
+	l.logStart.Store(offset)
+	if l.epochs.trim(offset, l.next) {
+		l.epochDirty = true
+	}
+	list := l.list()
+	keep := max(find(list, offset), 0)
+	if keep == 0 {
+		return nil
+	}
+	gone := list[:keep]
+	left := slices.Clone(list[keep:])
+	l.segments.Store(&left)
+	var errs error
+	for _, s := range gone {
+		s.gone.Store(true)
+		errs = errors.Join(errs, s.release())
+	}
+	l.unfinished = slices.DeleteFunc(l.unfinished, func(s *segment) bool { return slices.Contains(gone, s) })
+	if errs != nil {
+		return fmt.Errorf("%s: files below the log start: %w", l.o.Name, errs)
+	}
+	return nil
+}
+
+// Close gives the files up; readers who hold some go on reading. It flushes nothing. The append lock is held, no flush runs.
+func (l *Log) Close() error {
+	var errs error
+	for _, s := range l.list() {
+		errs = errors.Join(errs, s.release())
+	}
+	if errs != nil {
+		return fmt.Errorf("%s: %w", l.o.Name, errs)
+	}
+	return nil
+}
+
+// Delete removes the folder of a closed log. It is renamed first, so that no half of it ever answers to its old name.
+func (l *Log) Delete() error {
+	return DeleteFolder(l.o.FS, l.o.Dir)
+}
+
+// DeleteFolder removes the folder of a log that is not open.
+func DeleteFolder(fsys vfs.FS, dir string) error {
+	gone := dir + DeletedDirSuffix
+	if err := vfs.RemoveAll(fsys, gone); err != nil {
+		return err
+	}
+	if err := fsys.Rename(dir, gone); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return vfs.RemoveAll(fsys, gone)
+}

@@ -1,0 +1,213 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/millrace/millrace/core/record"
+	"github.com/millrace/millrace/core/vfs"
+	"github.com/millrace/millrace/txn/isolation"
+)
+
+// errBadIndex says that an index file does not fit the log: the log is right, the index is built again.
+var errBadIndex = errors.New("the index does not fit the log")
+
+// floorOffset returns the last offset entry whose batch ends at relative or before; the zero entry when there is none. The
+// caller has a reference.
+func (s *segment) floorOffset(relative int64) (offsetEntry, error) {
+	if mem := s.mem.Load(); mem != nil {
+		list := mem.offsets.view()
+		i, _ := floor(len(list), func(i int) (bool, error) { return int64(list[i].relative) <= relative, nil }) // never fails
+		if i < 0 {
+			return offsetEntry{}, nil
+		}
+		return list[i], nil
+	}
+	return s.searchOffsets(func(e offsetEntry) bool { return int64(e.relative) <= relative })
+}
+
+// floorPosition returns the last offset entry whose batch starts at pos or before; the zero entry when there is none.
+func (s *segment) floorPosition(pos int64) (offsetEntry, error) {
+	if mem := s.mem.Load(); mem != nil {
+		list := mem.offsets.view()
+		i, _ := floor(len(list), func(i int) (bool, error) { return int64(list[i].position) <= pos, nil }) // never fails
+		if i < 0 {
+			return offsetEntry{}, nil
+		}
+		return list[i], nil
+	}
+	return s.searchOffsets(func(e offsetEntry) bool { return int64(e.position) <= pos })
+}
+
+// searchOffsets halves the index file: about as many small reads as the number of entries has bits, all from the page cache.
+func (s *segment) searchOffsets(le func(offsetEntry) bool) (found offsetEntry, err error) {
+	err = s.withIndex(indexSuffix, offsetEntrySize, func(f vfs.File, n int) error {
+		var p [offsetEntrySize]byte
+		read := func(i int) (offsetEntry, error) {
+			_, err := f.ReadAt(p[:], int64(i)*offsetEntrySize)
+			return parseOffsetEntry(p[:]), err
+		}
+		i, err := floor(n, func(i int) (bool, error) { e, err := read(i); return le(e), err })
+		if err == nil && i >= 0 {
+			found, err = read(i)
+		}
+		return err
+	})
+	return found, err
+}
+
+// floorTime returns the last time entry with a timestamp not above ts; ok is false when there is none.
+func (s *segment) floorTime(ts int64) (found timeEntry, ok bool, err error) {
+	if mem := s.mem.Load(); mem != nil {
+		list := mem.times.view()
+		i, _ := floor(len(list), func(i int) (bool, error) { return list[i].timestamp <= ts, nil }) // never fails
+		if i < 0 {
+			return timeEntry{}, false, nil
+		}
+		return list[i], true, nil
+	}
+	err = s.withIndex(timeSuffix, timeEntrySize, func(f vfs.File, n int) error {
+		var p [timeEntrySize]byte
+		read := func(i int) (timeEntry, error) {
+			_, err := f.ReadAt(p[:], int64(i)*timeEntrySize)
+			return parseTimeEntry(p[:]), err
+		}
+		i, err := floor(n, func(i int) (bool, error) { e, err := read(i); return e.timestamp <= ts, err })
+		if err == nil && i >= 0 {
+			ok = true
+			found, err = read(i)
+		}
+		return err
+	})
+	return found, ok, err
+}
+
+// withIndex opens an index file of a finished segment for the length of a call, so that old segments hold no descriptors.
+// A missing file, or one that is cut inside an entry, is errBadIndex.
+func (s *segment) withIndex(suffix string, entrySize int64, f func(file vfs.File, n int) error) error {
+	file, err := s.fs.OpenRead(s.path(suffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", errBadIndex, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close() // read only: nothing to lose
+	size, err := file.Size()
+	if err != nil {
+		return err
+	}
+	if size%entrySize != 0 {
+		return fmt.Errorf("%w: %s has %d bytes, no multiple of %d", errBadIndex, s.path(suffix), size, entrySize)
+	}
+	return f(file, int(size/entrySize))
+}
+
+// greatestTime is the greatest timestamp of the segment's batches, noTimestamp when none has one.
+func (s *segment) greatestTime() (int64, error) {
+	if ts := s.maxTime.Load(); ts != unknownTime {
+		return ts, nil
+	}
+	ts := int64(noTimestamp)
+	err := s.withIndex(timeSuffix, timeEntrySize, func(f vfs.File, n int) error {
+		if n == 0 {
+			return nil
+		}
+		var p [timeEntrySize]byte
+		_, err := f.ReadAt(p[:], int64(n-1)*timeEntrySize)
+		ts = parseTimeEntry(p[:]).timestamp
+		return err
+	})
+	if err == nil {
+		s.maxTime.CompareAndSwap(unknownTime, ts)
+	}
+	return ts, err
+}
+
+// abortedTxns is the segment's transaction index.
+func (s *segment) abortedTxns() ([]isolation.AbortedTxn, error) {
+	if mem := s.mem.Load(); mem != nil {
+		return mem.txns.view(), nil
+	}
+	if list := s.aborted.Load(); list != nil {
+		return *list, nil
+	}
+	data, err := vfs.ReadFile(s.fs, s.path(txnSuffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = nil, nil // no transaction was aborted here
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := isolation.ParseIndex(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errBadIndex, s.path(txnSuffix), err)
+	}
+	s.aborted.Store(&list)
+	return list, nil
+}
+
+// locate finds the first batch below end that reaches to offset or beyond: where it starts, and with it the walker stands
+// there. At the end of the segment it gives io.EOF and pos is end. The index entry that the search begins at is compared
+// with the batch it points to, so an index that does not fit is found when it matters: errBadIndex.
+func (s *segment) locate(w *walker, offset int64) (pos int64, err error) {
+	e, err := s.floorOffset(offset - s.base)
+	if err != nil {
+		return 0, err
+	}
+	pos = int64(e.position)
+	for first := true; ; first = false {
+		head, size, err := w.at(pos)
+		if err == io.EOF {
+			return w.end, io.EOF
+		}
+		if first && e != (offsetEntry{}) && s.refutes(e, head, err) {
+			return 0, s.badEntry(e)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", s.path(logSuffix), err)
+		}
+		if head.LastOffset() >= offset {
+			return pos, nil
+		}
+		pos += size
+	}
+}
+
+// refutes tells whether what was found at an index entry's position, a header or an error, shows that the entry is wrong.
+func (s *segment) refutes(e offsetEntry, head record.Batch, err error) bool {
+	if err != nil {
+		return errors.Is(err, errBadHeader)
+	}
+	return head.LastOffset() != s.base+int64(e.relative)
+}
+
+func (s *segment) badEntry(e offsetEntry) error {
+	return fmt.Errorf("%w: %s has offset %d at byte %d", errBadIndex, s.path(indexSuffix), s.base+int64(e.relative), e.position)
+}
+
+// cut finds the end of the last whole batch that ends at byte to or before, from a batch start on; that is from itself when
+// the first batch is longer. next is the base offset of the batch behind the cut, or -1 at the walker's end.
+func (s *segment) cut(w *walker, from, to int64) (end, next int64, err error) {
+	e, err := s.floorPosition(to)
+	if err != nil {
+		return 0, 0, err
+	}
+	pos := max(from, int64(e.position))
+	for check := pos > from; ; check = false {
+		head, size, err := w.at(pos)
+		switch {
+		case err == io.EOF:
+			return w.end, -1, nil
+		case check && s.refutes(e, head, err):
+			return 0, 0, s.badEntry(e)
+		case err != nil:
+			return 0, 0, fmt.Errorf("%s: %w", s.path(logSuffix), err)
+		case pos+size > to:
+			return pos, head.BaseOffset(), nil
+		}
+		pos += size
+	}
+}

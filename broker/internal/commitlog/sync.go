@@ -1,0 +1,240 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/millrace/millrace/broker/internal/flush"
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// keepSnapshots is how many snapshots inside segments are kept; those at the beginning of a segment live as long as it.
+const keepSnapshots = 2
+
+// Sync is one flush of a log, in two steps. Data makes everything up to End durable. Indexes then completes the index files of
+// sealed segments and, when it is time, makes a checkpoint. Only Begin and Done need the append lock, and only for a moment; one
+// flush of a log runs at a time.
+type Sync struct {
+	l   *Log
+	end Position // what Data makes durable
+
+	logs      []*segment // with a reference: every file that holds unsynced bytes, oldest first
+	dir       bool
+	parent    bool
+	meta      bool
+	epochs    []byte // nil: unchanged
+	finish    []*segment
+	starts    []start
+	check     bool
+	active    *segment // for the checkpoint
+	sizes     indexSizes
+	snapshot  []byte
+	made      flush.Checkpoint
+	durable   bool // Data has succeeded
+	completed bool // Indexes has, and made a checkpoint
+}
+
+// End is the place up to which Data makes the log durable.
+func (p *Sync) End() Position { return p.end }
+
+// Begin plans a flush of everything appended so far. final asks for a checkpoint in any case, for a clean end. The append lock
+// is held; Done must follow.
+func (l *Log) Begin(final bool) *Sync {
+	p := &l.plan
+	*p = Sync{l: l, end: l.End(), logs: p.logs[:0], dir: l.dirDirty, parent: l.parent, meta: l.metaDirty, snapshot: p.snapshot[:0]}
+	for _, s := range l.unfinished {
+		if s.acquire() {
+			p.logs = append(p.logs, s)
+		}
+	}
+	p.finish = slices.Clone(p.logs)
+	p.starts = slices.Clone(l.starts)
+	p.active = l.active()
+	if p.active.acquire() {
+		p.logs = append(p.logs, p.active)
+	}
+	if l.epochDirty {
+		p.epochs = l.epochs.encode()
+	}
+	l.dirDirty, l.parent, l.metaDirty, l.epochDirty = false, false, false, false
+	p.check = len(p.starts)+len(p.finish) > 0 || l.sinceCheck >= l.o.CheckpointBytes || final && l.checkpoint != l.wouldBe()
+	if p.check {
+		p.active.noteTime(p.active.mem.Load())
+		p.sizes = p.active.counts()
+		p.snapshot = l.state.Snapshot(p.snapshot)
+		l.sinceCheck = 0
+	}
+	return p
+}
+
+// wouldBe is the checkpoint at the log's end. The append lock is held.
+func (l *Log) wouldBe() flush.Checkpoint {
+	s := l.active()
+	c := s.counts()
+	return flush.Checkpoint{Offset: l.next, Segment: s.base, Position: s.size.Load(), Index: c.offsets, TimeIndex: c.times, TxnIndex: c.txns}
+}
+
+// Data syncs. After an error that is Fatal nobody may believe these files again: the partition goes offline.
+func (p *Sync) Data() error {
+	l := p.l
+	for _, s := range p.logs {
+		size := s.size.Load()
+		if s == p.active {
+			size = p.end.Bytes
+		}
+		if s.syncedSize >= size {
+			continue
+		}
+		file, err := s.handle()
+		if err != nil {
+			return err
+		}
+		if err := file.Sync(); err != nil {
+			return &syncError{s.path(logSuffix), err}
+		}
+		s.syncedSize = size
+	}
+	if p.meta {
+		if err := l.syncMetadata(); err != nil {
+			return err
+		}
+	}
+	if p.dir {
+		if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+			return &syncError{l.o.Dir, err}
+		}
+	}
+	if p.parent {
+		parent := filepath.Dir(l.o.Dir)
+		if err := l.o.FS.SyncDir(parent); err != nil {
+			return &syncError{parent, err}
+		}
+	}
+	p.durable = true
+	return nil
+}
+
+func (l *Log) syncMetadata() error {
+	f, err := l.o.FS.Open(filepath.Join(l.o.Dir, metadataName))
+	if err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		err = &syncError{filepath.Join(l.o.Dir, metadataName), err}
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Indexes writes the epochs if they changed, completes the index files of sealed segments and makes a checkpoint if one is due; ok tells whether it did. What it
+// could not write stays in memory, and the next flush tries again: only a failed fsync is final, and Fatal says so.
+func (p *Sync) Indexes() (c flush.Checkpoint, ok bool, err error) {
+	l := p.l
+	if p.epochs != nil {
+		if err := vfs.WriteFile(l.o.FS, filepath.Join(l.o.Dir, epochsName), p.epochs, true); err != nil {
+			return c, false, err
+		}
+		p.epochs = nil
+	}
+	if !p.check {
+		return c, false, nil
+	}
+	for _, s := range p.finish {
+		if err := s.writeIndexes(s.counts()); err != nil {
+			return c, false, err
+		}
+	}
+	for _, s := range p.starts {
+		if err := l.writeSnapshot(s.offset, s.snapshot); err != nil {
+			return c, false, err
+		}
+	}
+	if err := p.active.writeIndexes(p.sizes); err != nil {
+		return c, false, err
+	}
+	if err := l.writeSnapshot(p.end.Offset, p.snapshot); err != nil {
+		return c, false, err
+	}
+	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+		return c, false, &syncError{l.o.Dir, err}
+	}
+	p.made = flush.Checkpoint{
+		Offset: p.end.Offset, Segment: p.end.Segment, Position: p.end.Bytes,
+		Index: p.sizes.offsets, TimeIndex: p.sizes.times, TxnIndex: p.sizes.txns,
+	}
+	p.completed = true
+	return p.made, true, nil
+}
+
+// Fatal tells whether an error of Data or Indexes means that the partition can't go on.
+func Fatal(err error) bool {
+	var s *syncError
+	return errors.As(err, &s) || errors.Is(err, ErrBroken)
+}
+
+// Done ends the flush; Data and Indexes have run, or failed. The append lock is held.
+func (p *Sync) Done() error {
+	l := p.l
+	var err error
+	for i, s := range p.logs {
+		err = errors.Join(err, s.release())
+		p.logs[i] = nil
+	}
+	if !p.durable {
+		l.dirDirty, l.parent, l.metaDirty = l.dirDirty || p.dir, l.parent || p.parent, l.metaDirty || p.meta
+	}
+	l.epochDirty = l.epochDirty || p.epochs != nil
+	if !p.completed {
+		if p.check {
+			l.sinceCheck = max(l.sinceCheck, l.o.CheckpointBytes)
+		}
+		return err
+	}
+	l.checkpoint = p.made
+	l.unfinished = slices.DeleteFunc(l.unfinished, func(s *segment) bool {
+		if !slices.Contains(p.finish, s) {
+			return false
+		}
+		s.mem.Store(nil)
+		return true
+	})
+	l.starts = slices.DeleteFunc(l.starts, func(s start) bool { return s.offset <= p.made.Offset })
+	return err
+}
+
+// writeSnapshot makes a snapshot durable but for its name.
+func (l *Log) writeSnapshot(offset int64, data []byte) error {
+	if err := vfs.WriteFile(l.o.FS, l.snapshotPath(offset), data, false); err != nil {
+		return err
+	}
+	if i, have := slices.BinarySearch(l.snapshots, offset); !have {
+		l.snapshots = slices.Insert(l.snapshots, i, offset)
+	}
+	return nil
+}
+
+// DropSnapshots removes those that recovery will not ask for any more, after a checkpoint was noted in the journal: of those
+// inside segments all but the newest. The flush calls it.
+func (l *Log) DropSnapshots() error {
+	list := l.list()
+	inside := 0
+	var errs error
+	for i := len(l.snapshots) - 1; i >= 0; i-- {
+		offset := l.snapshots[i]
+		at := find(list, offset)
+		if at >= 0 && list[at].base == offset {
+			continue
+		}
+		if inside++; at >= 0 && inside <= keepSnapshots {
+			continue
+		}
+		if err := l.o.FS.Remove(l.snapshotPath(offset)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", l.o.Name, err))
+			continue
+		}
+		l.snapshots = slices.Delete(l.snapshots, i, i+1)
+	}
+	return errs
+}

@@ -1,0 +1,259 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/millrace/millrace/core/record"
+	"github.com/millrace/millrace/core/vfs"
+	"github.com/millrace/millrace/txn/isolation"
+)
+
+// ErrOutOfRange says that an offset is below the log start.
+var ErrOutOfRange = errors.New("offset out of range")
+
+// Section is a piece of a log file: whole batches.
+type Section struct {
+	File   vfs.File
+	Offset int64
+	Len    int
+}
+
+// Span is consecutive batches, in sections of the files they lie in. It holds the files until Release. The zero value is an
+// empty span, and one that was released is ready for use again.
+type Span struct {
+	Sections []Section
+	Bytes    int
+	// First and Next bound the offsets: the first asked for, and one that is above all of the span's batches and not above
+	// the first batch behind it.
+	First, Next int64
+	held        []*segment
+}
+
+// Release gives the files back.
+func (s *Span) Release() error {
+	var errs error
+	for i, seg := range s.held {
+		errs = errors.Join(errs, seg.release())
+		s.held[i] = nil
+	}
+	clear(s.Sections)
+	*s = Span{Sections: s.Sections[:0], held: s.held[:0]}
+	return errs
+}
+
+// Slice fills the span with whole batches, from the one that holds the offset on, up to a place that was an End once. They are
+// maxBytes at most; the first batch may be longer when atLeastOne is set. No batch is read, only a header here and there.
+func (l *Log) Slice(span *Span, from int64, limit Position, maxBytes int, atLeastOne bool) error {
+	if from < l.LogStart() {
+		return ErrOutOfRange
+	}
+	span.First, span.Next = from, from
+	left := int64(max(maxBytes, 0))
+	for from < limit.Offset && (left > 0 || span.Bytes == 0) {
+		s, next, err := l.hold(from)
+		if err != nil {
+			return err
+		}
+		if s == nil || s.base > limit.Segment {
+			break
+		}
+		span.held = append(span.held, s)
+		end, last := s.size.Load(), s.base == limit.Segment
+		if last {
+			end = limit.Bytes
+		}
+		if !last && next == nil {
+			return fmt.Errorf("%s: no segment with base offset %d", l.o.Name, limit.Segment)
+		}
+		got, reached, err := l.sliceSegment(s, span, from, end, left, atLeastOne && span.Bytes == 0)
+		if err != nil {
+			return err
+		}
+		if reached >= 0 { // cut by maxBytes
+			span.Next = max(span.Next, reached)
+			break
+		}
+		if left -= int64(got); last {
+			span.Next = limit.Offset
+			break
+		}
+		from = next.base
+		span.Next = from
+	}
+	return nil
+}
+
+// sliceSegment adds a section of one segment. reached is -1 when it goes up to end, else the offset behind the cut.
+func (l *Log) sliceSegment(s *segment, span *Span, from, end, left int64, must bool) (got int, reached int64, err error) {
+	file, err := s.handle()
+	if err != nil {
+		return 0, 0, err
+	}
+	w := newWalker(file, end)
+	defer w.done()
+	pos, err := l.retry(s, func() (pos int64, err error) { return s.locate(w, from) })
+	if err == io.EOF { // nothing at or behind from: a gap before the next segment
+		return 0, -1, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	to := end
+	reached = -1
+	if end-pos > left {
+		if to, err = l.retry(s, func() (int64, error) {
+			end, next, err := s.cut(w, pos, pos+left)
+			reached = next
+			return end, err
+		}); err != nil {
+			return 0, 0, err
+		}
+		if to == pos && must {
+			_, size, err := w.at(pos)
+			if err != nil {
+				return 0, 0, err
+			}
+			to = pos + size
+			if head, _, err := w.at(to); err == nil {
+				reached = head.BaseOffset()
+			} else if err != io.EOF {
+				return 0, 0, err
+			}
+			if to == end {
+				reached = -1
+			}
+		}
+	}
+	if to > pos {
+		span.Sections = append(span.Sections, Section{File: file, Offset: pos, Len: int(to - pos)})
+		span.Bytes += int(to - pos)
+	}
+	return int(to - pos), reached, nil
+}
+
+// hold finds the segment of an offset, takes a reference, and tells the one behind it. nil without an error is the end.
+func (l *Log) hold(offset int64) (s, next *segment, err error) {
+	for range 100 { // a segment may be deleted between the look and the grip; the list then is a new one
+		list := l.list()
+		i := max(find(list, offset), 0)
+		if list[i].acquire() {
+			if i+1 < len(list) {
+				next = list[i+1]
+			}
+			return list[i], next, nil
+		}
+		if offset < l.LogStart() {
+			return nil, nil, ErrOutOfRange
+		}
+	}
+	return nil, nil, fmt.Errorf("%s: the segment of offset %d is closed", l.o.Name, offset)
+}
+
+// retry does a look-up once more when the segment's index turned out not to fit and has been built again.
+func (l *Log) retry(s *segment, f func() (int64, error)) (int64, error) {
+	v, err := f()
+	if !errors.Is(err, errBadIndex) {
+		return v, err
+	}
+	if err := l.rebuild(s, err); err != nil {
+		return 0, err
+	}
+	return f()
+}
+
+// Aborted appends to dst the aborted transactions of a span of offsets, sorted by first offset.
+func (l *Log) Aborted(dst []isolation.AbortedTxn, from, to int64) ([]isolation.AbortedTxn, error) {
+	list := l.list()
+	var failed error
+	indexes := iter.Seq[[]isolation.AbortedTxn](func(yield func([]isolation.AbortedTxn) bool) {
+		for _, s := range list[max(find(list, from), 0):] {
+			entries, err := s.abortedTxns()
+			if errors.Is(err, errBadIndex) {
+				if err = l.rebuild(s, err); err == nil {
+					entries, err = s.abortedTxns()
+				}
+			}
+			if err != nil {
+				failed = err
+				return
+			}
+			if len(entries) > 0 && !yield(entries) {
+				return
+			}
+		}
+	})
+	dst = isolation.Collect(dst, from, to, indexes)
+	return dst, failed
+}
+
+// Replay calls fn for every batch from the log start up to a place that was an End once; the batch is valid during the call.
+func (l *Log) Replay(limit Position, fn func(record.Batch) error) error {
+	for from := l.LogStart(); from < limit.Offset; {
+		s, next, err := l.hold(from)
+		if err != nil {
+			return err
+		}
+		end := s.size.Load()
+		if s.base == limit.Segment {
+			end = limit.Bytes
+		}
+		err = errors.Join(l.replaySegment(s, from, end, fn), s.release())
+		if err != nil {
+			return err
+		}
+		if next == nil || s.base >= limit.Segment {
+			return nil
+		}
+		from = max(from, next.base)
+	}
+	return nil
+}
+
+func (l *Log) replaySegment(s *segment, from, end int64, fn func(record.Batch) error) error {
+	file, err := s.handle()
+	if err != nil {
+		return err
+	}
+	w := newWalker(file, end)
+	defer w.done()
+	pos, err := l.retry(s, func() (int64, error) { return s.locate(w, from) })
+	if err == io.EOF {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sc := newScanner(file, pos, end)
+	defer sc.done()
+	for {
+		pos = sc.pos
+		b, err := sc.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = b.CheckCRC()
+		}
+		if err != nil {
+			return &DamageError{Partition: l.o.Name, File: fileName(s.base, logSuffix), Position: pos, Offset: from, Durable: from, Reason: err.Error()}
+		}
+		if err := fn(b); err != nil {
+			return err
+		}
+		from = b.LastOffset() + 1
+	}
+}
+
+// Segments are the base offsets of the log's segments.
+func (l *Log) Segments() []int64 {
+	list := l.list()
+	out := make([]int64, len(list))
+	for i, s := range list {
+		out[i] = s.base
+	}
+	return slices.Clip(out)
+}
