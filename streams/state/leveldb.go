@@ -29,8 +29,8 @@ const (
 	rowPrefixEnd = 0x02
 )
 
-// positionSize is topic id, next offset and leader epoch.
-const positionSize = 16 + 8 + 4
+// positionSize is topic id, next offset, leader epoch and time.
+const positionSize = 16 + 8 + 4 + 8
 
 // LevelDB is an [Image] on disk. Rows and position go into one synced batch, so
 // the journal holds both or neither.
@@ -108,6 +108,7 @@ func (s *LevelDB) load() error {
 	copy(s.position.TopicID[:], raw)
 	s.position.Next = int64(binary.BigEndian.Uint64(raw[16:]))
 	s.position.LeaderEpoch = int32(binary.BigEndian.Uint32(raw[24:]))
+	s.position.TimeMs = int64(binary.BigEndian.Uint64(raw[28:]))
 	return nil
 }
 
@@ -181,6 +182,7 @@ func (s *LevelDB) Apply(rows []Row, pos Position) error {
 	raw := append(make([]byte, 0, positionSize), pos.TopicID[:]...)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(pos.Next))
 	raw = binary.BigEndian.AppendUint32(raw, uint32(pos.LeaderEpoch))
+	raw = binary.BigEndian.AppendUint64(raw, uint64(pos.TimeMs))
 	s.batch.Put(positionKey, raw)
 	if err := s.db.Write(&s.batch, &opt.WriteOptions{Sync: true}); err != nil {
 		return s.fail("apply", err)

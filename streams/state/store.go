@@ -65,6 +65,12 @@ type Position struct {
 	// LeaderEpoch is the epoch of that last record, or an earlier one, or -1
 	// when unknown. With it, a log that lost its tail is recognised.
 	LeaderEpoch int32
+
+	// TimeMs is when the position was stored, in milliseconds since 1970 by
+	// the owner's clock, 0 when unknown. A store that was away for longer than
+	// the changelog keeps its tombstones must not be caught up from where it
+	// was: it would keep rows whose deletion it never sees.
+	TimeMs int64
 }
 
 // Known reports whether the position belongs to a topic at all. The zero

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace/millrace/core/record"
 )
@@ -131,7 +132,8 @@ func (f *Feed) nextRecord() bool {
 		if r.Offset < f.position {
 			continue
 		}
-		f.head.Offset, f.head.Time, f.head.Key, f.head.Value = r.Offset, r.Timestamp, r.Key, r.Value
+		f.head.Offset, f.head.Time = r.Offset, time.UnixMilli(r.Timestamp)
+		f.head.Key, f.head.Value = r.Key, r.Value
 		f.head.LeaderEpoch = f.batch.LeaderEpoch()
 		f.head.Headers = f.head.Headers[:0]
 		for _, h := range r.Headers {

@@ -189,10 +189,7 @@ func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 	o.record = kgo.Record{
 		Topic: r.Topic, Partition: r.Partition,
 		Key: p.keep(r.Key), Value: p.keep(r.Value),
-		Headers: o.record.Headers[:0],
-	}
-	if r.Time != 0 {
-		o.record.Timestamp = time.UnixMilli(r.Time)
+		Headers: o.record.Headers[:0], Timestamp: r.Time,
 	}
 	for _, h := range r.Headers {
 		o.record.Headers = append(o.record.Headers, kgo.RecordHeader{Key: h.Key, Value: p.keep(h.Value)})

@@ -1,5 +1,7 @@
 package session
 
+import "time"
+
 // TopicPartition names one partition.
 type TopicPartition struct {
 	Topic     string
@@ -13,9 +15,9 @@ type Record struct {
 	Offset    int64
 	// LeaderEpoch of the leader that appended the record, when read.
 	LeaderEpoch int32
-	// Time is the record's timestamp in milliseconds since 1970. When sending,
-	// 0 means now.
-	Time int64
+	// Time is the record's timestamp, of millisecond resolution. When sending,
+	// the zero Time means now.
+	Time time.Time
 	// Key and Value: nil is null.
 	Key, Value []byte
 	Headers    []Header

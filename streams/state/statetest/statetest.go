@@ -39,7 +39,7 @@ func Image(t *testing.T, e Engine) {
 }
 
 func pos(next int64) state.Position {
-	return state.Position{TopicID: [16]byte{1, 2, 3}, Next: next, LeaderEpoch: 4}
+	return state.Position{TopicID: [16]byte{1, 2, 3}, Next: next, LeaderEpoch: 4, TimeMs: 1_000_000_000_000 + next}
 }
 
 func (e Engine) new(t *testing.T) state.Image {

@@ -1,0 +1,224 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// folderFormat is the version of the folder's layout and of its identity file.
+const folderFormat = 1
+
+const (
+	lockName     = "LOCK"
+	identityName = "identity.json"
+	storesName   = "stores"
+)
+
+// Folder is where a process keeps the state of an application: its stores, and
+// who it is. It is locked, so that two processes never write to one store; and
+// as the identity lives beside the stores, a process that is killed and started
+// again comes back as the same member of the group, with its state at hand.
+//
+//	LOCK              held while the process lives
+//	identity.json     format, instance id, ids of the application's internal topics
+//	stores/<name>/<n> the store of task n
+//
+// It is safe for concurrent use.
+type Folder struct {
+	dir  string
+	lock io.Closer
+
+	mu       sync.Mutex
+	identity identity
+	held     map[string]chan struct{} // stores in use; closed when free again
+}
+
+type identity struct {
+	Format   int               `json:"format"`
+	Instance string            `json:"instance"`
+	Topics   map[string]string `json:"topics,omitempty"` // name to id, hex
+}
+
+// OpenFolder opens or makes the folder and locks it. The instance is the
+// identity wanted; empty means the one kept in the folder, or a new random one.
+// When another process has the folder the error wraps vfs.ErrLocked.
+func OpenFolder(dir, instance string) (*Folder, error) {
+	if err := os.MkdirAll(filepath.Join(dir, storesName), 0o755); err != nil {
+		return nil, fmt.Errorf("state: folder: %w", err)
+	}
+	lock, err := vfs.OS().Lock(filepath.Join(dir, lockName))
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("state: folder %s belongs to a running process; give each process its own: %w", dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state: folder %s: %w", dir, err)
+	}
+	f := &Folder{dir: dir, lock: lock, held: map[string]chan struct{}{}}
+	if err := f.identify(instance); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return f, nil
+}
+
+// identify reads the identity file, or writes a new one.
+func (f *Folder) identify(instance string) error {
+	path := filepath.Join(f.dir, identityName)
+	raw, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		f.identity = identity{Format: folderFormat}
+	case err != nil:
+		return fmt.Errorf("state: %w", err)
+	default:
+		if err := json.Unmarshal(raw, &f.identity); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
+		}
+		if f.identity.Format > folderFormat {
+			return fmt.Errorf("%w: %s has version %d, this release reads up to %d", ErrNewerFormat, path, f.identity.Format, folderFormat)
+		}
+	}
+	if f.identity.Instance != "" && (instance == "" || instance == f.identity.Instance) {
+		return nil
+	}
+	if instance == "" {
+		var random [8]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return fmt.Errorf("state: instance id: %w", err)
+		}
+		instance = hex.EncodeToString(random[:])
+	}
+	f.identity.Instance = instance
+	return f.save()
+}
+
+// save replaces the identity file in one step.
+func (f *Folder) save() error {
+	raw, err := json.MarshalIndent(f.identity, "", "\t")
+	if err != nil {
+		return fmt.Errorf("state: identity: %w", err)
+	}
+	if err := vfs.WriteFile(vfs.OS(), filepath.Join(f.dir, identityName), append(raw, '\n'), true); err != nil {
+		return fmt.Errorf("state: identity: %w", err)
+	}
+	return nil
+}
+
+// Instance is the identity of this process; it is the same after a restart.
+func (f *Folder) Instance() string { return f.identity.Instance }
+
+// Topics are the internal topics that this folder's application has used: name
+// to topic id.
+func (f *Folder) Topics() map[string][16]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	topics := map[string][16]byte{}
+	for name, s := range f.identity.Topics {
+		raw, err := hex.DecodeString(s)
+		if err != nil || len(raw) != 16 {
+			continue // as good as unknown
+		}
+		topics[name] = [16]byte(raw)
+	}
+	return topics
+}
+
+// SetTopics remembers the internal topics.
+func (f *Folder) SetTopics(topics map[string][16]byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	kept := map[string]string{}
+	for name, id := range topics {
+		kept[name] = hex.EncodeToString(id[:])
+	}
+	if maps.Equal(kept, f.identity.Topics) {
+		return nil
+	}
+	f.identity.Topics = kept
+	return f.save()
+}
+
+// OpenStore opens the store of one task, and waits while another task of this
+// process has not let go of it yet. A damaged store is removed and comes back
+// empty: the changelog has it all. The caller closes the image; release must be
+// called after that.
+func (f *Folder) OpenStore(ctx context.Context, name string, task int32) (img *LevelDB, release func(), err error) {
+	dir := filepath.Join(f.dir, storesName, url.PathEscape(name), strconv.Itoa(int(task)))
+	if release, err = f.hold(ctx, dir); err != nil {
+		return nil, nil, err
+	}
+	img, err = OpenLevelDB(dir)
+	if errors.Is(err, ErrCorrupt) {
+		if err = RemoveLevelDB(dir); err == nil {
+			img, err = OpenLevelDB(dir)
+		}
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return img, release, nil
+}
+
+// hold takes a store's name for one task.
+func (f *Folder) hold(ctx context.Context, dir string) (release func(), err error) {
+	for {
+		f.mu.Lock()
+		busy, ok := f.held[dir]
+		if !ok {
+			free := make(chan struct{})
+			f.held[dir] = free
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				delete(f.held, dir)
+				close(free)
+			}, nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("state: store %s is in use: %w", dir, ctx.Err())
+		}
+	}
+}
+
+// Stores lists the tasks that have a store of this name here.
+func (f *Folder) Stores(name string) ([]int32, error) {
+	entries, err := os.ReadDir(filepath.Join(f.dir, storesName, url.PathEscape(name)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	var tasks []int32
+	for _, e := range entries {
+		if n, err := strconv.ParseInt(e.Name(), 10, 32); err == nil {
+			tasks = append(tasks, int32(n))
+		}
+	}
+	return tasks, nil
+}
+
+// Close releases the lock. All stores are closed before.
+func (f *Folder) Close() error {
+	if err := f.lock.Close(); err != nil {
+		return fmt.Errorf("state: folder %s: %w", f.dir, err)
+	}
+	return nil
+}
