@@ -17,6 +17,9 @@ type Peer struct {
 	// Listener is the name of the listener the connection came in on. Metadata
 	// advertises another address on each.
 	Listener string
+	// Local is the address of this side of the connection without the port: a way
+	// to reach this broker that is known to work.
+	Local string
 
 	ctx context.Context
 }
@@ -27,8 +30,9 @@ func (p *Peer) Gone() context.Context { return p.ctx }
 
 // NewPeer returns a peer that belongs to no connection, for callers that drive a
 // service directly. Its Gone is ctx.
-func NewPeer(ctx context.Context, principal, host, listener string) *Peer {
-	return &Peer{Principal: principal, Host: host, Listener: listener, ctx: ctx}
+func NewPeer(ctx context.Context, p Peer) *Peer {
+	p.ctx = ctx
+	return &p
 }
 
 // Frame is one request as it came in, without its length field. The bytes
@@ -133,6 +137,16 @@ func (a *Answer) Release() {
 	clear(a.cuts)
 	*a = Answer{Buf: buf, cuts: a.cuts[:0]}
 	answers.Put(a)
+}
+
+// slot is the place of one request in its connection's order of answers.
+type slot struct {
+	answer *Answer // nil while under way, and for requests that get no answer
+	ready  bool
+	// serving is set while the reader is still in Serve for this request; the
+	// reader sees to the sending then.
+	serving bool
+	size    int // bytes of the request
 }
 
 // Service answers requests.

@@ -12,16 +12,6 @@ import (
 	"time"
 )
 
-// slot is the place of one request in its connection's order of answers.
-type slot struct {
-	answer *Answer // nil while under way, and for requests that get no answer
-	ready  bool
-	// serving is set while the reader is still in Serve for this request; the
-	// reader sees to the sending then.
-	serving bool
-	size    int // bytes of the request
-}
-
 // conn is one connection. The reader goroutine alone reads; answers come from
 // any goroutine and are queued under mu; one goroutine at a time writes, the
 // reader when it has nothing else to do, else the writer.

@@ -65,11 +65,7 @@ func (l *Listener) isClosing() bool {
 }
 
 func (l *Listener) start(nc net.Conn) {
-	host := nc.RemoteAddr().String()
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	p := &Peer{Principal: Anonymous, Host: "/" + host, Listener: l.name}
+	p := &Peer{Principal: Anonymous, Host: "/" + hostOf(nc.RemoteAddr()), Listener: l.name, Local: hostOf(nc.LocalAddr())}
 	c := newConn(nc, p, l.service, &l.limits, l.logger)
 	l.mu.Lock()
 	if l.closing {
@@ -87,6 +83,15 @@ func (l *Listener) start(nc net.Conn) {
 		delete(l.conns, c)
 		l.mu.Unlock()
 	}()
+}
+
+// hostOf is an address without its port.
+func hostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	return host
 }
 
 // StopAccepting closes the listening socket; connections go on.

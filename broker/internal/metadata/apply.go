@@ -112,6 +112,10 @@ const (
 	LogTopic = "__cluster_metadata"
 )
 
+// TransactionVersion is the feature that decides which transaction protocol clients
+// use.
+const TransactionVersion = "transaction.version"
+
 // IsInternal says whether a topic of that name belongs to the broker.
 func IsInternal(name string) bool {
 	return name == OffsetsTopic || name == TransactionsTopic || name == LogTopic

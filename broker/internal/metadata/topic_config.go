@@ -1,0 +1,210 @@
+package metadata
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// ConfigType is the type of a configuration value, numbered as in the protocol
+// (DescribeConfigs version 3).
+type ConfigType int8
+
+// The types that topic configurations have.
+const (
+	Boolean ConfigType = 1
+	String  ConfigType = 2
+	Int     ConfigType = 3
+	Long    ConfigType = 5
+	Double  ConfigType = 6
+	List    ConfigType = 7
+)
+
+// kafkaName is what Kafka's messages call the type.
+var kafkaName = map[ConfigType]string{
+	Boolean: "BOOLEAN", String: "STRING", Int: "INT", Long: "LONG", Double: "DOUBLE", List: "LIST",
+}
+
+// ConfigKey is one topic configuration: Kafka's name, type, default and limits.
+type ConfigKey struct {
+	Name    string
+	Type    ConfigType
+	Default string
+	// Synonym is the broker-level setting of the same meaning.
+	Synonym string
+	Doc     string
+	// Min and Max bound numbers.
+	Min, Max float64
+	// OneOf lists the allowed words of a String or List.
+	OneOf []string
+	// Only lists the values that this broker can honour, where it can not honour
+	// all that Kafka allows. Empty means all.
+	Only []string
+	// Hidden keys are accepted but not described, as Kafka's internal ones.
+	Hidden bool
+}
+
+const (
+	maxInt  = float64(math.MaxInt32)
+	maxLong = float64(math.MaxInt64)
+	longMax = "9223372036854775807"
+)
+
+// topicConfigs is the table of all topic configurations, by name. Values that
+// this broker would have to ignore are refused, so that nobody relies on them.
+var topicConfigs = []ConfigKey{
+	{Name: "cleanup.policy", Type: List, Default: "delete", OneOf: []string{"compact", "delete"},
+		Doc: "What happens to old records: delete drops whole segments, compact keeps the last record of each key."},
+	{Name: "compression.gzip.level", Type: Int, Default: "-1", Min: -1, Max: 9, Doc: "Level for gzip, used when the broker compresses."},
+	{Name: "compression.lz4.level", Type: Int, Default: "9", Min: 1, Max: 17, Doc: "Level for lz4, used when the broker compresses."},
+	{Name: "compression.type", Type: String, Default: "producer",
+		OneOf: []string{"uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"}, Only: []string{"producer"},
+		Doc: "Codec of the stored batches; producer keeps each batch as it was sent."},
+	{Name: "compression.zstd.level", Type: Int, Default: "3", Min: -131072, Max: 22, Doc: "Level for zstd, used when the broker compresses."},
+	{Name: "delete.retention.ms", Type: Long, Default: "86400000", Max: maxLong, Synonym: "log.cleaner.delete.retention.ms",
+		Doc: "How long tombstones of a compacted topic stay readable."},
+	{Name: "file.delete.delay.ms", Type: Long, Default: "60000", Max: maxLong, Synonym: "log.segment.delete.delay.ms",
+		Doc: "How long a deleted segment's files stay on disk."},
+	{Name: "flush.messages", Type: Long, Default: longMax, Min: 1, Max: maxLong, Synonym: "log.flush.interval.messages",
+		Doc: "Records between two forced syncs; acks=all is synced in any case."},
+	{Name: "flush.ms", Type: Long, Default: longMax, Max: maxLong, Synonym: "log.flush.interval.ms",
+		Doc: "Time between two forced syncs; acks=all is synced in any case."},
+	{Name: "follower.replication.throttled.replicas", Type: List, Default: "", Doc: "Replicas whose follower side is throttled."},
+	{Name: "index.interval.bytes", Type: Int, Default: "4096", Max: maxInt, Synonym: "log.index.interval.bytes",
+		Doc: "Bytes of the log between two index entries."},
+	{Name: "internal.segment.bytes", Type: Int, Default: "1073741824", Min: 14, Max: maxInt, Hidden: true,
+		Doc: "segment.bytes without its lower limit, for tests."},
+	{Name: "leader.replication.throttled.replicas", Type: List, Default: "", Doc: "Replicas whose leader side is throttled."},
+	{Name: "local.retention.bytes", Type: Long, Default: "-2", Min: -2, Max: maxLong, Synonym: "log.local.retention.bytes",
+		Doc: "Size of the local part of a tiered partition."},
+	{Name: "local.retention.ms", Type: Long, Default: "-2", Min: -2, Max: maxLong, Synonym: "log.local.retention.ms",
+		Doc: "Age of the local part of a tiered partition."},
+	{Name: "max.compaction.lag.ms", Type: Long, Default: longMax, Min: 1, Max: maxLong, Synonym: "log.cleaner.max.compaction.lag.ms",
+		Doc: "How long a record may stay uncompacted."},
+	{Name: "max.message.bytes", Type: Int, Default: "1048588", Max: maxInt, Synonym: "message.max.bytes",
+		Doc: "Largest batch, as it was sent."},
+	{Name: "message.timestamp.after.max.ms", Type: Long, Default: "3600000", Max: maxLong, Synonym: "log.message.timestamp.after.max.ms",
+		Doc: "How far a record's time may lie ahead of the broker's clock."},
+	{Name: "message.timestamp.before.max.ms", Type: Long, Default: longMax, Max: maxLong, Synonym: "log.message.timestamp.before.max.ms",
+		Doc: "How far a record's time may lie behind the broker's clock."},
+	{Name: "message.timestamp.type", Type: String, Default: "CreateTime", OneOf: []string{"CreateTime", "LogAppendTime"},
+		Synonym: "log.message.timestamp.type", Doc: "Whether records keep the producer's time or get the broker's."},
+	{Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", Max: 1, Synonym: "log.cleaner.min.cleanable.ratio",
+		Doc: "Share of the log that must be uncompacted before it is compacted."},
+	{Name: "min.compaction.lag.ms", Type: Long, Default: "0", Max: maxLong, Synonym: "log.cleaner.min.compaction.lag.ms",
+		Doc: "How long a record is not compacted."},
+	{Name: "min.insync.replicas", Type: Int, Default: "1", Min: 1, Max: maxInt, Synonym: "min.insync.replicas",
+		Doc: "Replicas that must have a record before acks=all is answered."},
+	{Name: "preallocate", Type: Boolean, Default: "false", Synonym: "log.preallocate", Doc: "Whether segment files are allocated whole."},
+	{Name: "remote.log.copy.disable", Type: Boolean, Default: "false", Doc: "Whether a tiered topic stops copying."},
+	{Name: "remote.log.delete.on.disable", Type: Boolean, Default: "false", Doc: "Whether tiered data goes when tiering is turned off."},
+	{Name: "remote.storage.enable", Type: Boolean, Default: "false", Only: []string{"false"}, Doc: "Tiered storage."},
+	{Name: "retention.bytes", Type: Long, Default: "-1", Min: -maxLong, Max: maxLong, Synonym: "log.retention.bytes",
+		Doc: "Size beyond which old segments go, for each partition; -1 is no limit."},
+	{Name: "retention.ms", Type: Long, Default: "604800000", Min: -1, Max: maxLong, Synonym: "log.retention.ms",
+		Doc: "Age beyond which old segments go; -1 is no limit."},
+	{Name: "segment.bytes", Type: Int, Default: "1073741824", Min: 1 << 20, Max: maxInt, Synonym: "log.segment.bytes",
+		Doc: "Size of a segment file."},
+	{Name: "segment.index.bytes", Type: Int, Default: "10485760", Min: 4, Max: maxInt, Synonym: "log.index.size.max.bytes",
+		Doc: "Largest size of a segment's index."},
+	{Name: "segment.jitter.ms", Type: Long, Default: "0", Max: maxLong, Synonym: "log.roll.jitter.ms",
+		Doc: "Random part taken off segment.ms."},
+	{Name: "segment.ms", Type: Long, Default: "604800000", Min: 1, Max: maxLong, Synonym: "log.roll.ms",
+		Doc: "Age at which a segment is closed."},
+	{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", Only: []string{"false"},
+		Synonym: "unclean.leader.election.enable", Doc: "Whether a replica without all records may lead."},
+}
+
+// TopicConfigs returns the table, sorted by name. Callers must not change it.
+func TopicConfigs() []ConfigKey { return topicConfigs }
+
+// TopicConfig returns one key of the table, nil if there is none.
+func TopicConfig(name string) *ConfigKey {
+	i := sort.Search(len(topicConfigs), func(i int) bool { return topicConfigs[i].Name >= name })
+	if i < len(topicConfigs) && topicConfigs[i].Name == name {
+		return &topicConfigs[i]
+	}
+	return nil
+}
+
+// ValidateTopicConfig checks one configuration. Its messages are Kafka's, for
+// tools show them.
+func ValidateTopicConfig(name, value string) error {
+	k := TopicConfig(name)
+	if k == nil {
+		return fmt.Errorf("Unknown topic config name: %s", name)
+	}
+	if err := k.check(value); err != nil {
+		return fmt.Errorf("Invalid value %s for configuration %s: %w", value, name, err)
+	}
+	return nil
+}
+
+func (k *ConfigKey) check(value string) error {
+	value = strings.TrimSpace(value)
+	var n float64
+	var err error
+	switch k.Type {
+	case Boolean:
+		if v := strings.ToLower(value); v != "true" && v != "false" {
+			return fmt.Errorf("Expected value to be either true or false")
+		}
+	case Int:
+		var v int64
+		v, err = strconv.ParseInt(value, 10, 32)
+		n = float64(v)
+	case Long:
+		var v int64
+		v, err = strconv.ParseInt(value, 10, 64)
+		n = float64(v)
+	case Double:
+		n, err = strconv.ParseFloat(value, 64)
+	case String, List:
+		return k.checkWords(value)
+	}
+	switch {
+	case err != nil || math.IsNaN(n):
+		return fmt.Errorf("Not a number of type %s", kafkaName[k.Type])
+	case k.Type != Boolean && n < k.Min:
+		return fmt.Errorf("Value must be at least %s", number(k.Min))
+	case k.Type != Boolean && n > k.Max:
+		return fmt.Errorf("Value must be no more than %s", number(k.Max))
+	}
+	return k.honoured(strings.ToLower(value))
+}
+
+func (k *ConfigKey) checkWords(value string) error {
+	words := []string{value}
+	if k.Type == List {
+		words = ListValues(value)
+	}
+	for _, w := range words {
+		if len(k.OneOf) > 0 && !slices.Contains(k.OneOf, w) {
+			return fmt.Errorf("String must be one of: %s", strings.Join(k.OneOf, ", "))
+		}
+	}
+	return k.honoured(value)
+}
+
+func (k *ConfigKey) honoured(value string) error {
+	if len(k.Only) > 0 && !slices.Contains(k.Only, value) {
+		return fmt.Errorf("this broker supports only %s", strings.Join(k.Only, ", "))
+	}
+	return nil
+}
+
+// ListValues splits a value of type List.
+func ListValues(value string) []string {
+	var out []string
+	for _, w := range strings.Split(value, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
