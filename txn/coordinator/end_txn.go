@@ -154,7 +154,7 @@ func (m *Machine) endDecided(t *transaction, nowMs int64, to Token, r EndRequest
 func (m *Machine) endOpen(t *transaction, nowMs int64, to Token, r EndRequest) Output {
 	next, err := m.raised(t, r.target(), nowMs)
 	if err != nil {
-		return refuse(to, endRefused(CodeCoordinatorNotAvailable))
+		return refuse(to, endRefused(CodeCoordinatorLoading))
 	}
 	reply := EndReply{ProducerID: next.producerID, Epoch: next.epoch}
 	if next.nextID != none {
@@ -185,7 +185,7 @@ func (m *Machine) raised(t *transaction, s State, nowMs int64) (metadata, error)
 func (m *Machine) endEmpty(t *transaction, nowMs int64, to Token, r EndRequest) Output {
 	next, err := m.raised(t, PrepareAbort, nowMs)
 	if err != nil {
-		return refuse(to, endRefused(CodeCoordinatorNotAvailable))
+		return refuse(to, endRefused(CodeCoordinatorLoading))
 	}
 	next.partitions, next.startMs = []TopicPartition{}, nowMs
 	last := next.completed(nowMs)

@@ -61,7 +61,7 @@ func (m *Machine) checkInit(r InitRequest) int16 {
 func (m *Machine) initNew(nowMs int64, to Token, r InitRequest) Output {
 	pid, err := m.producerIDs()
 	if err != nil {
-		return refuse(to, r.refused(CodeCoordinatorNotAvailable))
+		return refuse(to, r.refused(CodeCoordinatorLoading))
 	}
 	next, _ := metadata{state: absent, producerID: pid}.to(Empty, nowMs)
 	next.epoch, next.lastEpoch = 0, none
@@ -110,7 +110,7 @@ func (m *Machine) initNext(t *transaction, nowMs int64, to Token, r InitRequest)
 	}
 	pid, err := m.producerIDs()
 	if err != nil {
-		return refuse(to, r.refused(CodeCoordinatorNotAvailable))
+		return refuse(to, r.refused(CodeCoordinatorLoading))
 	}
 	next.producerID, next.epoch = pid, 0
 	return initialized(to, r, next)

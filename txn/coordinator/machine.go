@@ -10,7 +10,7 @@ import (
 // Options of a machine. Every field but MaxTimeout must be set.
 type Options struct {
 	// ProducerIDs gives an id that was never given before. An error makes the
-	// request answer COORDINATOR_NOT_AVAILABLE, on which clients try again.
+	// request answer COORDINATOR_LOAD_IN_PROGRESS, on which clients try again.
 	ProducerIDs func() (int64, error)
 	// MaxTimeout bounds the transaction timeout that clients may ask for. 0 is 15
 	// minutes, as in Kafka.
