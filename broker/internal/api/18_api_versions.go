@@ -5,6 +5,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/broker/internal/listener"
+	"github.com/millrace/millrace/broker/internal/metadata"
 )
 
 // ApiVersions: versions 0 to 5.
@@ -71,7 +72,7 @@ var supportedFeatures = [...]struct {
 	name     string
 	min, max int16
 }{
-	{name: "transaction.version", min: 0, max: 2},
+	{name: metadata.TransactionVersion, min: 0, max: 2},
 }
 
 // serveUnsupportedAPIVersions answers an ApiVersions request of a version that

@@ -1,0 +1,39 @@
+package replicas
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/broker/internal/metadata"
+)
+
+// LogConfig turns a topic's configuration into its log's. Values were validated
+// when they were set; one that does not parse all the same (written by another
+// version) gives way to the default.
+func LogConfig(t *metadata.Topic) commitlog.Config {
+	long := func(name string) int64 {
+		if v, err := strconv.ParseInt(strings.TrimSpace(t.Config[name]), 10, 64); err == nil {
+			return v
+		}
+		v, _ := strconv.ParseInt(metadata.TopicConfig(name).Default, 10, 64)
+		return v
+	}
+	c := commitlog.Config{
+		SegmentBytes:         long("segment.bytes"),
+		SegmentMs:            long("segment.ms"),
+		IndexIntervalBytes:   long("index.interval.bytes"),
+		IndexBytes:           long("segment.index.bytes"),
+		MaxMessageBytes:      int(long("max.message.bytes")),
+		LogAppendTime:        t.Config["message.timestamp.type"] == "LogAppendTime",
+		TimestampBeforeMaxMs: long("message.timestamp.before.max.ms"),
+		TimestampAfterMaxMs:  long("message.timestamp.after.max.ms"),
+	}
+	if _, ok := t.Config["internal.segment.bytes"]; ok {
+		c.SegmentBytes = long("internal.segment.bytes")
+	}
+	for _, policy := range metadata.ListValues(t.Config["cleanup.policy"]) {
+		c.Compacted = c.Compacted || policy == "compact"
+	}
+	return c
+}

@@ -1,0 +1,175 @@
+package replicas
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/broker/internal/metadata"
+	"github.com/millrace/millrace/broker/internal/partition"
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// straySuffix marks folders that were moved aside.
+const straySuffix = "-stray"
+
+// identityFile says which topic id a partition's folder belongs to, in Kafka's
+// format.
+const identityFile = "partition.metadata"
+
+// Folder is the name of a partition's folder.
+func Folder(topic string, index int32) string {
+	return topic + "-" + strconv.Itoa(int(index))
+}
+
+// openAll opens partitions, several at a time: at start there may be thousands.
+func (m *Manager) openAll(todo []opening, im *metadata.Image) error {
+	if len(todo) == 0 {
+		return nil
+	}
+	work := make(chan opening)
+	var wg sync.WaitGroup
+	for range min(len(todo), 2*runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for o := range work {
+				o.t.replicas[o.index].p, o.t.replicas[o.index].err = m.open(o, im)
+			}
+		})
+	}
+	for _, o := range todo {
+		work <- o
+	}
+	close(work)
+	wg.Wait()
+	for _, o := range todo {
+		if err := o.t.replicas[o.index].err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Manager) open(o opening, im *metadata.Image) (*partition.Partition, error) {
+	dir := filepath.Join(m.o.Dir, Folder(o.t.Name, o.index))
+	err := m.clear(dir, o.t.ID, im)
+	var p *partition.Partition
+	if err == nil {
+		p, err = partition.Open(partition.Options{
+			FS: m.o.FS, Dir: dir,
+			Topic: o.t.Name, TopicID: o.t.ID, Index: o.index, LeaderEpoch: o.epoch,
+			Log: o.config, Flusher: m.o.Flusher, Clock: m.o.Clock, Logger: m.o.Logger, Durable: m.o.Durable,
+		})
+	}
+	if err != nil {
+		m.o.Logger.Error("partition is offline until the next start", "topic", o.t.Name, "partition", o.index, "folder", dir, "error", err)
+		return nil, fmt.Errorf("%s-%d: %w: %w", o.t.Name, o.index, ErrOffline, err)
+	}
+	return p, nil
+}
+
+// clear makes room for the folder of a partition of topic id: what is left of a
+// removed topic goes, what is not known is moved aside.
+func (m *Manager) clear(dir string, id metadata.ID, im *metadata.Image) error {
+	if _, err := m.o.FS.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	owner, ok, err := readIdentity(m.o.FS, dir)
+	switch {
+	case err != nil:
+		return err
+	case !ok || owner == id:
+		return nil
+	case im.Removed(owner):
+		return vfs.RemoveAll(m.o.FS, dir)
+	}
+	return m.setAside(dir, owner)
+}
+
+// setAside renames a folder that belongs to no known topic.
+func (m *Manager) setAside(dir string, owner metadata.ID) error {
+	for n := 1; ; n++ {
+		to := fmt.Sprintf("%s.%d%s", dir, n, straySuffix)
+		if _, err := m.o.FS.Stat(to); err == nil {
+			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		m.o.Logger.Warn("a folder of an unknown topic is in the way and is moved aside",
+			"folder", dir, "to", to, "topic id", base64.RawURLEncoding.EncodeToString(owner[:]))
+		if err := m.o.FS.Rename(dir, to); err != nil {
+			return err
+		}
+		return m.o.FS.SyncDir(filepath.Dir(dir))
+	}
+}
+
+// readIdentity reads which topic a folder belongs to; ok is false when it does
+// not say.
+func readIdentity(fsys vfs.FS, dir string) (id metadata.ID, ok bool, err error) {
+	text, err := vfs.ReadFile(fsys, filepath.Join(dir, identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return id, false, nil
+	}
+	if err != nil {
+		return id, false, err
+	}
+	for line := range strings.Lines(string(text)) {
+		value, found := strings.CutPrefix(strings.TrimSpace(line), "topic_id:")
+		if !found {
+			continue
+		}
+		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(value))
+		if err != nil || len(raw) != len(id) {
+			return id, false, fmt.Errorf("%s: topic id %q is not 16 bytes in base64", filepath.Join(dir, identityFile), value)
+		}
+		return metadata.ID(raw), true, nil
+	}
+	return id, false, nil
+}
+
+// Sweep looks through the data folder at start, after Prepare: it removes what
+// is left of topics that the metadata log says were deleted, and names what
+// nobody knows without touching it.
+func (m *Manager) Sweep(im *metadata.Image) error {
+	names, err := m.o.FS.List(m.o.Dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		dir := filepath.Join(m.o.Dir, name)
+		info, err := m.o.FS.Stat(dir)
+		if err != nil || !info.Dir || m.inUse(name) || strings.HasSuffix(name, straySuffix) {
+			continue
+		}
+		owner, ok, err := readIdentity(m.o.FS, dir)
+		if err == nil && ok && im.Removed(owner) {
+			if err := vfs.RemoveAll(m.o.FS, dir); err != nil {
+				m.o.Logger.Error("what is left of a deleted topic can not be removed", "folder", dir, "error", err)
+			}
+			continue
+		}
+		m.o.Logger.Warn("folder belongs to no known topic and is left alone", "folder", dir)
+	}
+	return nil
+}
+
+func (m *Manager) inUse(folder string) bool {
+	if folder == Folder(metadata.LogTopic, 0) {
+		return true
+	}
+	i := strings.LastIndexByte(folder, '-')
+	if i < 0 {
+		return false
+	}
+	index, err := strconv.ParseInt(folder[i+1:], 10, 32)
+	t := m.table.Load().byName[folder[:i]]
+	return err == nil && t != nil && index < int64(len(t.replicas))
+}

@@ -1,0 +1,218 @@
+package replicas
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/broker/internal/flush"
+	"github.com/millrace/millrace/broker/internal/metadata"
+	"github.com/millrace/millrace/broker/internal/partition"
+	"github.com/millrace/millrace/core/clock"
+	"github.com/millrace/millrace/core/vfs"
+)
+
+var (
+	// ErrUnknownTopic says that no topic of that name or id exists here.
+	ErrUnknownTopic = errors.New("no such topic")
+	// ErrUnknownPartition says that the topic has fewer partitions.
+	ErrUnknownPartition = errors.New("no such partition")
+	// ErrOffline says that the partition exists but its log could not be opened.
+	ErrOffline = errors.New("partition is offline")
+)
+
+// Options of a Manager. All fields are needed.
+type Options struct {
+	FS      vfs.FS
+	Dir     string // the data folder
+	Flusher *flush.Flusher
+	Clock   clock.Clock
+	Logger  *slog.Logger
+	Durable bool
+}
+
+// Topic is the partitions of one topic on this node. It is immutable.
+type Topic struct {
+	Name     string
+	ID       metadata.ID
+	Internal bool
+	replicas []*replica
+}
+
+// replica is one partition, open or not.
+type replica struct {
+	p   *partition.Partition
+	err error // why it could not be opened
+}
+
+// Partition returns one partition. The error wraps ErrUnknownPartition or
+// ErrOffline.
+func (t *Topic) Partition(i int32) (*partition.Partition, error) {
+	if i < 0 || int(i) >= len(t.replicas) {
+		return nil, fmt.Errorf("topic %s has %d partitions, asked for %d: %w", t.Name, len(t.replicas), i, ErrUnknownPartition)
+	}
+	if r := t.replicas[i]; r.err != nil {
+		return nil, r.err
+	}
+	return t.replicas[i].p, nil
+}
+
+// Len is the number of partitions.
+func (t *Topic) Len() int32 { return int32(len(t.replicas)) }
+
+// table is what lookups read.
+type table struct {
+	byName map[string]*Topic
+	byID   map[metadata.ID]*Topic
+}
+
+// Manager owns the partitions of this node. Prepare, Retire and Close are called
+// by one goroutine (the metadata publisher, then whoever closes the broker);
+// lookups by any.
+type Manager struct {
+	o     Options
+	table atomic.Pointer[table]
+	// deleted is told of every topic that is gone, after its partitions are closed.
+	deleted func(name string, id metadata.ID)
+	closed  bool
+}
+
+// New returns a manager without partitions.
+func New(o Options) *Manager {
+	m := &Manager{o: o, deleted: func(string, metadata.ID) {}}
+	m.table.Store(&table{byName: map[string]*Topic{}, byID: map[metadata.ID]*Topic{}})
+	return m
+}
+
+// OnDelete sets the function that is told of every deleted topic. It must be
+// called before the first image with a deletion is published.
+func (m *Manager) OnDelete(fn func(name string, id metadata.ID)) { m.deleted = fn }
+
+// Topic returns the topic of that name, nil if there is none. The argument is
+// bytes because the hot path has the name in a frame; the lookup does not
+// allocate.
+func (m *Manager) Topic(name []byte) *Topic { return m.table.Load().byName[string(name)] }
+
+// TopicByID returns the topic of that id, nil if there is none.
+func (m *Manager) TopicByID(id metadata.ID) *Topic { return m.table.Load().byID[id] }
+
+// Get returns a partition by topic name.
+func (m *Manager) Get(topic string, i int32) (*partition.Partition, error) {
+	t := m.table.Load().byName[topic]
+	if t == nil {
+		return nil, fmt.Errorf("topic %q: %w", topic, ErrUnknownTopic)
+	}
+	return t.Partition(i)
+}
+
+// GetByID returns a partition by topic id.
+func (m *Manager) GetByID(id metadata.ID, i int32) (*partition.Partition, error) {
+	t := m.TopicByID(id)
+	if t == nil {
+		return nil, fmt.Errorf("topic id %x: %w", id, ErrUnknownTopic)
+	}
+	return t.Partition(i)
+}
+
+// Prepare opens the partitions that next has and this node has not, and gives
+// changed configurations to those it has. A partition that can not be opened is
+// offline until the broker starts anew; the error names the first one, and the
+// others work.
+func (m *Manager) Prepare(next *metadata.Image) error {
+	old := m.table.Load()
+	out := &table{
+		byName: make(map[string]*Topic, len(next.Names())),
+		byID:   make(map[metadata.ID]*Topic, len(next.Names())),
+	}
+	var todo []opening
+	for _, name := range next.Names() {
+		mt := next.Topic(name)
+		t := &Topic{Name: name, ID: mt.ID, Internal: mt.Internal, replicas: make([]*replica, len(mt.Partitions))}
+		config := LogConfig(mt)
+		have := 0
+		if o := old.byID[mt.ID]; o != nil {
+			have = copy(t.replicas, o.replicas)
+			for _, r := range o.replicas {
+				if r.p != nil {
+					r.p.Reconfigure(config)
+				}
+			}
+		}
+		for i := have; i < len(t.replicas); i++ {
+			t.replicas[i] = &replica{}
+			todo = append(todo, opening{t, int32(i), mt.Partitions[i].LeaderEpoch, config})
+		}
+		out.byName[name], out.byID[mt.ID] = t, t
+	}
+	// Topics that next has no more stay until Retire: their clients are still
+	// being served from the old image.
+	for id, t := range old.byID {
+		if next.TopicByID(id) == nil {
+			out.byID[id] = t
+			if out.byName[t.Name] == nil {
+				out.byName[t.Name] = t
+			}
+		}
+	}
+	err := m.openAll(todo, next)
+	m.table.Store(out)
+	return err
+}
+
+// Retire deletes the partitions of topics that prev has and next has not.
+func (m *Manager) Retire(prev, next *metadata.Image) {
+	old := m.table.Load()
+	var gone []*Topic
+	out := &table{byName: make(map[string]*Topic, len(old.byName)), byID: make(map[metadata.ID]*Topic, len(old.byID))}
+	for id, t := range old.byID {
+		if next.TopicByID(id) == nil {
+			gone = append(gone, t)
+			continue
+		}
+		out.byID[id], out.byName[t.Name] = t, t
+	}
+	if len(gone) == 0 {
+		return
+	}
+	m.table.Store(out)
+	for _, t := range gone {
+		for i, r := range t.replicas {
+			if r.p == nil {
+				continue
+			}
+			if err := r.p.Delete(); err != nil {
+				m.o.Logger.Error("deleting a partition failed; its folder is removed at the next start",
+					"topic", t.Name, "partition", i, "error", err)
+			}
+		}
+		m.deleted(t.Name, t.ID)
+	}
+}
+
+// Close closes all partitions. Lookups find them still; what is asked of them
+// then fails as of a closed partition.
+func (m *Manager) Close() error {
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	var errs []error
+	for _, t := range m.table.Load().byID {
+		for _, r := range t.replicas {
+			if r.p != nil {
+				errs = append(errs, r.p.Close())
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// opening is one partition to open.
+type opening struct {
+	t      *Topic
+	index  int32
+	epoch  int32
+	config commitlog.Config
+}
