@@ -12,11 +12,6 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// ErrTooLarge says that the records of a batch, once decompressed, take more than the caller allows.
-var ErrTooLarge = errors.New("the decompressed records are over the limit")
-
-func tooLarge(limit int) error { return fmt.Errorf("%w of %d bytes", ErrTooLarge, limit) }
-
 // decompress appends the decompressed payload to dst[:0] and returns the buffer, also with an error, so that its memory is
 // kept. It never makes more than limit bytes of output, whatever the payload claims.
 func decompress(c Codec, dst, src []byte, limit int) ([]byte, error) {

@@ -18,6 +18,11 @@ const (
 // it is the cut that Kafka makes at the byte limit.
 var ErrTruncated = errors.New("record: the buffer ends inside a batch")
 
+// ErrTooLarge says that the records of a batch, once decompressed, take more than the caller allows.
+var ErrTooLarge = errors.New("the decompressed records are over the limit")
+
+func tooLarge(limit int) error { return fmt.Errorf("%w of %d bytes", ErrTooLarge, limit) }
+
 // CorruptError says that bytes cannot be what their place says they are: a length or magic that no batch of format 2 has,
 // a checksum that does not fit, records that do not parse.
 type CorruptError struct {

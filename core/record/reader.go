@@ -1,9 +1,6 @@
 package record
 
-import (
-	"fmt"
-	"iter"
-)
+import "fmt"
 
 // Record is one record of a batch. Its slices are views: they alias the batch or, if the batch was compressed, the
 // [Scratch], and hold until the next use of either. A nil slice is null, an empty one is empty.
@@ -129,40 +126,52 @@ func (r *Reader) Sequence() int32 {
 // Err is what ended the walk, nil at the proper end.
 func (r *Reader) Err() error { return r.err }
 
-// Records walks the batch's records, and gives one error last if it is malformed. The record is the reader's: the same
-// pointer each time, valid for one step. A nil scratch makes a new one.
-func (b Batch) Records(scratch *Scratch) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		r, err := b.Reader(scratch)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for r.Next() {
-			if !yield(r.Record(), nil) {
-				return
-			}
-		}
-		if r.Err() != nil {
-			yield(nil, r.Err())
-		}
+// DefaultMaxDecompressed is how many bytes the records of one batch may take once they are decompressed, where the caller
+// sets no limit. A batch of the usual 1 MiB at most, packed as well as 128 to 1, stays below it.
+const DefaultMaxDecompressed = 128 << 20
+
+// keepDecompressed is the size up to which a Scratch keeps its buffer for the next batch.
+const keepDecompressed = 8 << 20
+
+// Scratch is the working memory that reading a batch needs: a buffer for decompressed records, a reader, a slice of
+// headers. Used again for batch after batch it makes reading free of allocation. The zero value is ready. It serves one
+// batch at a time and is not safe for concurrent use; what a reader gave out is valid until the next use of its Scratch.
+type Scratch struct {
+	// MaxDecompressed bounds the decompressed records of one batch, in bytes; 0 means [DefaultMaxDecompressed].
+	MaxDecompressed int
+
+	buf     []byte
+	headers []Header
+	reader  Reader
+}
+
+// Release lets a buffer go that one large batch has grown. Who keeps a Scratch for long (one per connection, say) calls it
+// between batches; [Batch.Validate] does so itself.
+func (s *Scratch) Release() {
+	if cap(s.buf) > keepDecompressed {
+		s.buf = nil
 	}
 }
 
-// Batches walks the batches of a buffer and gives one error last if what is left is no whole batch: [ErrTruncated] for a
-// cut one.
-func Batches(buf []byte) iter.Seq2[Batch, error] {
-	return func(yield func(Batch, error) bool) {
-		for len(buf) > 0 {
-			b, rest, err := Next(buf)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(b, nil) {
-				return
-			}
-			buf = rest
-		}
+func (s *Scratch) limit() int {
+	if s.MaxDecompressed > 0 {
+		return s.MaxDecompressed
 	}
+	return DefaultMaxDecompressed
+}
+
+// records gives the records of b, decompressed if need be, at most limit bytes of them.
+func (s *Scratch) records(b Batch, limit int) ([]byte, error) {
+	codec := b.Attributes().Codec()
+	if codec == None {
+		return b.payload(), nil
+	}
+	out, err := decompress(codec, s.buf[:0], b.payload(), limit)
+	if cap(out) > cap(s.buf) {
+		s.buf = out[:0]
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
