@@ -32,8 +32,8 @@ type Aggregate[K, V, A any] struct {
 
 // Build makes the node of one task.
 func (a *Aggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
-	n := &aggregate[K, V, A]{site: b.Site(a.Node, a.Handler), key: a.Key, kbuf: buffer()}
-	rows, err := NewRows(b, a.Store, a.Value)
+	n := &aggregate[K, V, A]{site: b.Site(a.Node, task.Process, a.Handler), key: a.Key, kbuf: buffer()}
+	rows, err := NewRows(b, n.site, a.Store, a.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -95,31 +95,34 @@ func newFold[K, V, A any](site *Site, rows *Rows[A], adder Adder[K, V, A]) fold[
 // update adds r to its row. done false with a nil error: the record was left
 // out by the error chain and the row is as before.
 func (f *fold[K, V, A]) update(r *Record[K, V], rowKey func() ([]byte, error)) (done bool, err error) {
-	for {
-		key, fatal, err := f.compute(r, rowKey)
-		if fatal != nil {
-			return false, fatal
-		}
-		if err == nil {
-			f.site.ok()
-			if f.null {
-				return true, f.rows.Delete(key)
-			}
-			return true, f.rows.Put(key)
-		}
-		again, err := f.site.failed(task.Process, err)
-		if err != nil || !again {
+	key, fatal, err := f.compute(r, rowKey)
+	if err != nil {
+		done, err = f.site.retry(err, func() (err error) {
+			key, fatal, err = f.compute(r, rowKey)
+			return err
+		})
+		if err != nil || !done {
 			return false, err
 		}
 	}
+	switch {
+	case fatal != nil:
+		return false, fatal
+	case f.null:
+		return true, f.rows.Delete(key)
+	}
+	return true, f.rows.Put(key)
 }
 
 // compute reads the row, adds the record and encodes the new row, without
 // writing it: an attempt that fails leaves nothing behind, and the next one
-// reads the row again, as the aggregate may have been changed in place.
+// reads the row again, as the aggregate may have been changed in place. fatal
+// is an error of the store.
 func (f *fold[K, V, A]) compute(r *Record[K, V], rowKey func() ([]byte, error)) (key []byte, fatal, err error) {
-	defer f.site.recovered(&err)
-	if key, err = rowKey(); err != nil {
+	f.site.enter()
+	key, err = rowKey()
+	f.site.leave()
+	if err != nil {
 		return nil, nil, err
 	}
 	var a A
@@ -128,12 +131,15 @@ func (f *fold[K, V, A]) compute(r *Record[K, V], rowKey func() ([]byte, error)) 
 		return nil, fatal, nil
 	}
 	f.timeMs = r.TimeMs
+	f.site.enter()
 	if ok {
 		f.timeMs = max(timeMs, r.TimeMs)
 	} else {
 		a = f.init()
 	}
-	if f.result, err = f.add(f.site.task.ctx, r, a); err != nil {
+	f.result, err = f.add(f.site.ctx, r, a)
+	f.site.leave()
+	if err != nil {
 		return nil, nil, err
 	}
 	if f.null = f.nils.Is(&f.result); f.null {

@@ -43,9 +43,9 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 	return t, nil
 }
 
-// Site makes the place of a node.
-func (b *Builder) Site(node string, handler task.Handler) *Site {
-	s := &Site{node: node, task: b.t, handler: handler}
+// Site makes the place of a node whose user code belongs to a phase.
+func (b *Builder) Site(node string, phase task.Phase, handler task.Handler) *Site {
+	s := &Site{node: node, task: b.t, ctx: b.t.ctx, phase: phase, handler: handler}
 	b.t.sites = append(b.t.sites, s)
 	return s
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 
 	"github.com/millrace/millrace/streams/internal/task"
 )
@@ -24,9 +25,9 @@ type JoinTable[K, V, VT, VR any] struct {
 
 // Build makes the node of one task.
 func (j *JoinTable[K, V, VT, VR]) Build(b *Builder) (Sink[K, V], error) {
-	n := &joinTable[K, V, VT, VR]{site: b.Site(j.Node, j.Handler), key: j.Key, fn: j.New(), nils: NilOf[VR](), kbuf: buffer()}
+	n := &joinTable[K, V, VT, VR]{site: b.Site(j.Node, task.Process, j.Handler), key: j.Key, fn: j.New(), nils: NilOf[VR](), kbuf: buffer()}
 	var err error
-	if n.rows, err = NewRows(b, j.Store, j.Row); err != nil {
+	if n.rows, err = NewRows(b, n.site, j.Store, j.Row); err != nil {
 		return nil, err
 	}
 	n.next, err = j.Out.Build(b)
@@ -55,30 +56,27 @@ func (n *joinTable[K, V, VT, VR]) Push(r *Record[K, V]) error {
 		n.site.drop(dropNullValue)
 		return nil
 	}
-	for {
-		found, fatal, err := n.call(r)
-		if fatal != nil {
-			return fatal
-		}
-		if err == nil {
-			n.site.ok()
-			if !found {
-				return nil
-			}
-			n.out.NullValue = n.nils.Is(&n.out.Value)
-			return n.next.Push(&n.out)
-		}
-		again, err := n.site.failed(task.Process, err)
-		if err != nil || !again {
+	found, fatal, err := n.call(r)
+	if err != nil {
+		_, err = n.site.retry(err, func() (err error) {
+			found, fatal, err = n.call(r)
 			return err
-		}
+		})
 	}
+	if err = errors.Join(fatal, err); err != nil || !found {
+		return err
+	}
+	n.out.NullValue = n.nils.Is(&n.out.Value)
+	return n.next.Push(&n.out)
 }
 
-// call looks the row up and joins; fatal is an error of the store.
+// call looks the row up and joins; fatal is an error of the store. found stays
+// false when there is an error.
 func (n *joinTable[K, V, VT, VR]) call(r *Record[K, V]) (found bool, fatal, err error) {
-	defer n.site.recovered(&err)
-	if n.kbuf, err = n.key.Append(n.kbuf[:0], &r.Key); err != nil {
+	n.site.enter()
+	n.kbuf, err = n.key.Append(n.kbuf[:0], &r.Key)
+	n.site.leave()
+	if err != nil {
 		return false, nil, err
 	}
 	_, found, fatal = n.rows.Get(n.kbuf, &n.row)
@@ -86,6 +84,8 @@ func (n *joinTable[K, V, VT, VR]) call(r *Record[K, V]) (found bool, fatal, err 
 		return false, fatal, nil
 	}
 	n.out.Key, n.out.NullKey, n.out.TimeMs, n.out.Headers = r.Key, false, r.TimeMs, r.Headers
-	n.out.Value, err = n.fn(n.site.task.ctx, r, n.row)
-	return true, nil, err
+	n.site.enter()
+	n.out.Value, err = n.fn(n.site.ctx, r, n.row)
+	n.site.leave()
+	return err == nil, nil, err
 }

@@ -60,25 +60,35 @@ func (o *Outlet[K, V]) Build(b *Builder) (Sink[K, V], error) {
 	if len(o.children) == 1 {
 		return o.children[0](b)
 	}
-	all := make(fan[K, V], 0, len(o.children))
+	f := &fan[K, V]{task: b.t}
 	for _, child := range o.children {
 		s, err := child(b)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, s)
+		f.to = append(f.to, s)
 	}
-	return all, nil
+	return f, nil
 }
 
 // fan pushes to all nodes of an outlet; to none, when nothing is attached.
-type fan[K, V any] []Sink[K, V]
+type fan[K, V any] struct {
+	task *Task
+	to   []Sink[K, V]
+}
 
-func (f fan[K, V]) Push(r *Record[K, V]) error {
-	for _, s := range f {
-		if err := s.Push(r); err != nil {
+func (f *fan[K, V]) Push(r *Record[K, V]) error {
+	for _, s := range f.to {
+		if err := pushBranch(f.task, s, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pushBranch pushes to a node that is not the only thing to come: what follows
+// is done even if user code behind the node panics and the record is left out.
+func pushBranch[K, V any](t *Task, to Sink[K, V], r *Record[K, V]) (err error) {
+	defer t.recovered(&err)
+	return to.Push(r)
 }

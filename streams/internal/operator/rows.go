@@ -13,18 +13,19 @@ import (
 // Kafka's own timestamped stores. It owns the scratch space of its encoding.
 type Rows[V any] struct {
 	name  string
+	site  *Site
 	store state.Store
 	value *Codec[V]
 	buf   []byte
 }
 
 // NewRows opens a store.
-func NewRows[V any](b *Builder, store string, value *Codec[V]) (*Rows[V], error) {
+func NewRows[V any](b *Builder, site *Site, store string, value *Codec[V]) (*Rows[V], error) {
 	s, err := b.Store(store)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", store, err)
 	}
-	return &Rows[V]{name: store, store: s, value: value, buf: buffer()}, nil
+	return &Rows[V]{name: store, site: site, store: s, value: value, buf: buffer()}, nil
 }
 
 // Get reads the row of an encoded key. An error means that the store cannot be
@@ -42,7 +43,10 @@ func (s *Rows[V]) decode(row []byte, v *V) (timeMs int64, err error) {
 	if len(row) < 8 {
 		return 0, fmt.Errorf("store %s: a row has %d bytes, its timestamp alone takes 8", s.name, len(row))
 	}
-	if *v, err = s.value.Serde.Decode(row[8:]); err != nil {
+	s.site.enter()
+	*v, err = s.value.Serde.Decode(row[8:])
+	s.site.leave()
+	if err != nil {
 		return 0, fmt.Errorf("store %s: a row does not decode as the type of this release: %w", s.name, err)
 	}
 	return int64(binary.BigEndian.Uint64(row)), nil
@@ -52,7 +56,9 @@ func (s *Rows[V]) decode(row []byte, v *V) (timeMs int64, err error) {
 // encoded, which is a matter of the record.
 func (s *Rows[V]) Encode(v *V, timeMs int64) (err error) {
 	s.buf = binary.BigEndian.AppendUint64(s.buf[:0], uint64(timeMs))
+	s.site.enter()
 	s.buf, err = s.value.Append(s.buf, v)
+	s.site.leave()
 	return err
 }
 

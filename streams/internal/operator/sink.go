@@ -21,7 +21,7 @@ type To[K, V any] struct {
 // Build makes the node of one task.
 func (s *To[K, V]) Build(b *Builder) (Sink[K, V], error) {
 	return &to[K, V]{
-		site: b.Site(s.Node, s.Handler), key: s.Key, val: s.Value, repartition: s.Repartition,
+		site: b.Site(s.Node, task.Encode, s.Handler), key: s.Key, val: s.Value, repartition: s.Repartition,
 		out:  task.Out{Topic: s.Topic, Partition: task.ByKey},
 		kbuf: buffer(), vbuf: buffer(),
 	}, nil
@@ -42,14 +42,9 @@ func (n *to[K, V]) Push(r *Record[K, V]) error {
 		n.site.drop(dropNullKey)
 		return nil
 	}
-	for {
-		err := n.encode(r)
-		if err == nil {
-			n.site.ok()
-			break
-		}
-		again, err := n.site.failed(task.Encode, err)
-		if err != nil || !again {
+	if err := n.encode(r); err != nil {
+		done, err := n.site.retry(err, func() error { return n.encode(r) })
+		if err != nil || !done {
 			return err
 		}
 	}
@@ -58,7 +53,13 @@ func (n *to[K, V]) Push(r *Record[K, V]) error {
 }
 
 func (n *to[K, V]) encode(r *Record[K, V]) (err error) {
-	defer n.site.recovered(&err)
+	n.site.enter()
+	err = n.encodeRecord(r)
+	n.site.leave()
+	return err
+}
+
+func (n *to[K, V]) encodeRecord(r *Record[K, V]) (err error) {
 	n.out.Key, n.out.Value = nil, nil
 	if !r.NullKey {
 		if n.kbuf, err = n.key.Append(n.kbuf[:0], &r.Key); err != nil {

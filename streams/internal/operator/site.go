@@ -1,38 +1,18 @@
 package operator
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 
 	"github.com/millrace/millrace/streams/internal/task"
 )
 
-// Reasons why a node drops a record; see task.Dropped.
-const (
-	dropLate = iota
-	dropNullKey
-	dropNullValue
-	dropSkipped
-	dropDeadLetter
-	dropReasons
-)
-
-var dropNames = [dropReasons]string{"late", "null key", "null value", "skipped", "dead letter"}
-
-// Site is a node's place in its task: its name, its error handler and its
-// counters.
-type Site struct {
-	node    string
-	task    *Task
-	handler task.Handler // nil: fail
-	dropped [dropReasons]int64
-	attempt int // of the call that is failing; 0 when none is
-}
-
-// Context is what user functions of this node get.
-func (s *Site) Context() context.Context { return s.task.ctx }
+// enter and leave stand around every call into user code, which functions and
+// serdes are, so that a panic is known to be theirs.
+func (s *Site) enter() { s.task.at = s }
+func (s *Site) leave() { s.task.at = nil }
 
 func (s *Site) drop(reason int) { s.dropped[reason]++ }
 
@@ -45,65 +25,85 @@ func (s *Site) appendDropped(out []task.Dropped) []task.Dropped {
 	return out
 }
 
-// recovered is deferred around every call into user code: a panic becomes an
-// error of the record, with the stack that led to it.
-func (s *Site) recovered(err *error) {
-	if v := recover(); v != nil {
-		stack := make([]byte, 16<<10)
-		*err = &task.Panic{Value: v, Stack: stack[:runtime.Stack(stack, false)]}
+// retry puts a failure through the error chain and calls again as long as the
+// decision is to. done: a later attempt succeeded. Otherwise a nil error means
+// that the record is left out here, and an error that the task is over.
+func (s *Site) retry(cause error, again func() error) (done bool, err error) {
+	for attempt := 1; ; attempt++ {
+		f := s.failure(cause, attempt)
+		step, err := s.decide(f)
+		if err != nil {
+			return false, err
+		}
+		if !step.Again {
+			return false, s.give(step, f)
+		}
+		if err := s.pause(step); err != nil {
+			return false, fmt.Errorf("%w (waiting to retry: %w)", f, err)
+		}
+		if cause = again(); cause == nil {
+			return true, nil
+		}
 	}
 }
 
-// ok ends a series of attempts.
-func (s *Site) ok() { s.attempt = 0 }
+// panicked is the failure of a panic. It is not tried again, as the nodes in
+// front of this one have returned already: Retry counts as used up.
+func (s *Site) panicked(v any) error {
+	stack := make([]byte, 16<<10)
+	f := s.failure(&task.Panic{Value: v, Stack: stack[:runtime.Stack(stack, false)]}, 1)
+	d, err := s.ask(f)
+	if err != nil {
+		return err
+	}
+	return s.give(d.At(math.MaxInt), f)
+}
 
-// failed puts a failure through the error chain. again asks for another
-// attempt; otherwise a nil error means that the record is left out here, and
-// an error that the task is over.
-func (s *Site) failed(phase task.Phase, cause error) (again bool, err error) {
+func (s *Site) failure(cause error, attempt int) *task.Failure {
 	r := s.task.current
-	s.attempt++
-	f := &task.Failure{
-		Phase: phase, Node: s.node, Attempt: s.attempt, Err: cause,
+	return &task.Failure{
+		Phase: s.phase, Node: s.node, Attempt: attempt, Err: cause,
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 	}
-	var d task.Decision
-	if s.handler != nil {
-		if d, err = s.ask(f); err != nil {
-			return false, err
-		}
+}
+
+func (s *Site) decide(f *task.Failure) (task.Step, error) {
+	d, err := s.ask(f)
+	return d.At(f.Attempt), err
+}
+
+func (s *Site) pause(step task.Step) error {
+	if s.task.env.Wait == nil || step.Pause <= 0 {
+		return s.ctx.Err()
 	}
-	step := d.At(s.attempt)
-	if step.Again {
-		if s.task.env.Wait == nil || step.Pause <= 0 {
-			return true, s.task.ctx.Err()
-		}
-		if err := s.task.env.Wait(s.task.ctx, step.Pause); err != nil {
-			return false, fmt.Errorf("%w (waiting to retry: %w)", f, err)
-		}
-		return true, nil
-	}
-	s.attempt = 0
+	return s.task.env.Wait(s.ctx, step.Pause)
+}
+
+// give ends the attempts: the record is left out, or the failure is final.
+func (s *Site) give(step task.Step, f *task.Failure) error {
 	switch {
 	case step.DeadLetter != "":
 		s.drop(dropDeadLetter)
-		return false, s.deadLetter(step.DeadLetter, f)
+		return s.deadLetter(step.DeadLetter, f)
 	case step.Skip:
 		s.drop(dropSkipped)
-		return false, nil
+		return nil
 	}
-	return false, f
+	return f
 }
 
 // ask calls the handler, which is user code as well: if it panics, the task
 // fails with both causes.
 func (s *Site) ask(f *task.Failure) (d task.Decision, err error) {
+	if s.handler == nil {
+		return task.Fail(), nil
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("%w (and its error handler panicked: %v)", f, v)
 		}
 	}()
-	return s.handler(s.task.ctx, *f), nil
+	return s.handler(s.ctx, *f), nil
 }
 
 // deadLetter emits the source record as it came, in the transaction of all

@@ -22,7 +22,7 @@ type Source[K, V any] struct {
 
 // Build makes the node of one task.
 func (s *Source[K, V]) Build(b *Builder) (Entry, error) {
-	n := &source[K, V]{site: b.Site(s.Node, s.Handler), key: s.Key, val: s.Value}
+	n := &source[K, V]{site: b.Site(s.Node, task.Decode, s.Handler), key: s.Key, val: s.Value}
 	next, err := s.Out.Build(b)
 	n.next = next
 	return n, err
@@ -38,27 +38,34 @@ type source[K, V any] struct {
 
 // Process implements Entry.
 func (n *source[K, V]) Process(r *task.Record) error {
-	for {
-		err := n.decode(r)
-		if err == nil {
-			n.site.ok()
-			break
-		}
-		again, err := n.site.failed(task.Decode, err)
-		if err != nil || !again {
-			return err
-		}
+	ok, err := decode(n.site, r, n.key, n.val, &n.out)
+	if err != nil || !ok {
+		return err
 	}
-	n.site.task.advance(r.TimeMs)
 	return n.next.Push(&n.out)
 }
 
-func (n *source[K, V]) decode(r *task.Record) (err error) {
-	defer n.site.recovered(&err)
-	return decodeRecord(r, n.key, n.val, &n.out)
+// decode is what sources of streams and of tables share: the record as typed,
+// or ok false if the error chain leaves it out. Only a record that decodes
+// moves the stream time.
+func decode[K, V any](s *Site, r *task.Record, key *Codec[K], val *Codec[V], out *Record[K, V]) (ok bool, err error) {
+	s.enter()
+	err = decodeRecord(r, key, val, out)
+	s.leave()
+	if err != nil {
+		ok, err = s.retry(err, func() error {
+			s.enter()
+			defer s.leave()
+			return decodeRecord(r, key, val, out)
+		})
+		if err != nil || !ok {
+			return false, err
+		}
+	}
+	s.task.advance(r.TimeMs)
+	return true, nil
 }
 
-// decodeRecord is what sources of streams and of tables share.
 func decodeRecord[K, V any](r *task.Record, key *Codec[K], val *Codec[V], out *Record[K, V]) (err error) {
 	if r.TimeMs < 0 {
 		return fmt.Errorf("%w: %d", ErrTimestamp, r.TimeMs)

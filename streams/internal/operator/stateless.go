@@ -20,7 +20,7 @@ type Filter[K, V any] struct {
 
 // Build makes the node of one task.
 func (f *Filter[K, V]) Build(b *Builder) (Sink[K, V], error) {
-	n := &filter[K, V]{site: b.Site(f.Node, f.Handler), keep: f.New()}
+	n := &filter[K, V]{site: b.Site(f.Node, task.Process, f.Handler), keep: f.New()}
 	next, err := f.Out.Build(b)
 	n.next = next
 	return n, err
@@ -34,25 +34,28 @@ type filter[K, V any] struct {
 
 // Push implements Sink.
 func (n *filter[K, V]) Push(r *Record[K, V]) error {
-	for {
-		ok, err := n.call(r)
-		if err == nil {
-			n.site.ok()
-			if !ok {
-				return nil
-			}
-			return n.next.Push(r)
-		}
-		again, err := n.site.failed(task.Process, err)
-		if err != nil || !again {
+	n.site.enter()
+	keep, err := n.keep(n.site.ctx, r)
+	n.site.leave()
+	if err != nil {
+		if keep, err = n.retry(r, err); err != nil {
 			return err
 		}
 	}
+	if !keep {
+		return nil
+	}
+	return n.next.Push(r)
 }
 
-func (n *filter[K, V]) call(r *Record[K, V]) (ok bool, err error) {
-	defer n.site.recovered(&err)
-	return n.keep(n.site.task.ctx, r)
+func (n *filter[K, V]) retry(r *Record[K, V], cause error) (keep bool, err error) {
+	done, err := n.site.retry(cause, func() (err error) {
+		n.site.enter()
+		defer n.site.leave()
+		keep, err = n.keep(n.site.ctx, r)
+		return err
+	})
+	return keep && done, err
 }
 
 // Func writes the record that follows from in to out, whose time and headers
@@ -69,7 +72,7 @@ type Transform[K, V, KR, VR any] struct {
 
 // Build makes the node of one task.
 func (t *Transform[K, V, KR, VR]) Build(b *Builder) (Sink[K, V], error) {
-	n := &transform[K, V, KR, VR]{site: b.Site(t.Node, t.Handler), fn: t.New()}
+	n := &transform[K, V, KR, VR]{site: b.Site(t.Node, task.Process, t.Handler), fn: t.New()}
 	next, err := t.Out.Build(b)
 	n.next = next
 	return n, err
@@ -84,26 +87,30 @@ type transform[K, V, KR, VR any] struct {
 
 // Push implements Sink.
 func (n *transform[K, V, KR, VR]) Push(r *Record[K, V]) error {
-	for {
-		keep, err := n.call(r)
-		if err == nil {
-			n.site.ok()
-			if !keep {
-				return nil
-			}
-			return n.next.Push(&n.out)
-		}
-		again, err := n.site.failed(task.Process, err)
-		if err != nil || !again {
+	n.out.TimeMs, n.out.Headers = r.TimeMs, r.Headers
+	n.site.enter()
+	keep, err := n.fn(n.site.ctx, r, &n.out)
+	n.site.leave()
+	if err != nil {
+		if keep, err = n.retry(r, err); err != nil {
 			return err
 		}
 	}
+	if !keep {
+		return nil
+	}
+	return n.next.Push(&n.out)
 }
 
-func (n *transform[K, V, KR, VR]) call(r *Record[K, V]) (keep bool, err error) {
-	defer n.site.recovered(&err)
-	n.out.TimeMs, n.out.Headers = r.TimeMs, r.Headers
-	return n.fn(n.site.task.ctx, r, &n.out)
+func (n *transform[K, V, KR, VR]) retry(r *Record[K, V], cause error) (keep bool, err error) {
+	done, err := n.site.retry(cause, func() (err error) {
+		n.out.TimeMs, n.out.Headers = r.TimeMs, r.Headers // the failed attempt may have set them
+		n.site.enter()
+		defer n.site.leave()
+		keep, err = n.fn(n.site.ctx, r, &n.out)
+		return err
+	})
+	return keep && done, err
 }
 
 // FlatFunc appends the values that follow from a record.
@@ -121,7 +128,7 @@ type FlatMapValues[K, V, VR any] struct {
 
 // Build makes the node of one task.
 func (f *FlatMapValues[K, V, VR]) Build(b *Builder) (Sink[K, V], error) {
-	n := &flatMapValues[K, V, VR]{site: b.Site(f.Node, f.Handler), fn: f.New(), nils: NilOf[VR]()}
+	n := &flatMapValues[K, V, VR]{site: b.Site(f.Node, task.Process, f.Handler), fn: f.New(), nils: NilOf[VR]()}
 	next, err := f.Out.Build(b)
 	n.next = next
 	return n, err
@@ -138,23 +145,16 @@ type flatMapValues[K, V, VR any] struct {
 
 // Push implements Sink.
 func (n *flatMapValues[K, V, VR]) Push(r *Record[K, V]) error {
-	for {
-		err := n.call(r)
-		if err == nil {
-			n.site.ok()
-			break
-		}
-		again, err := n.site.failed(task.Process, err)
-		if err != nil || !again {
+	if err := n.call(r); err != nil {
+		done, err := n.site.retry(err, func() error { return n.call(r) })
+		if err != nil || !done {
 			return err
 		}
 	}
 	for i := range n.values {
-		// Written afresh for each: a node behind may be this node's only user
-		// but the record stays ours.
 		n.out = Record[K, VR]{Key: r.Key, NullKey: r.NullKey, TimeMs: r.TimeMs, Headers: r.Headers,
 			Value: n.values[i], NullValue: n.nils.Is(&n.values[i])}
-		if err := n.next.Push(&n.out); err != nil {
+		if err := pushBranch(n.site.task, n.next, &n.out); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,8 @@ func (n *flatMapValues[K, V, VR]) Push(r *Record[K, V]) error {
 }
 
 func (n *flatMapValues[K, V, VR]) call(r *Record[K, V]) (err error) {
-	defer n.site.recovered(&err)
-	n.values, err = n.fn(n.site.task.ctx, r, n.values[:0])
+	n.site.enter()
+	n.values, err = n.fn(n.site.ctx, r, n.values[:0])
+	n.site.leave()
 	return err
 }

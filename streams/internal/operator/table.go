@@ -22,7 +22,7 @@ type TableSource[K, V any] struct {
 
 // Build makes the node of one task.
 func (s *TableSource[K, V]) Build(b *Builder) (Entry, error) {
-	n := &tableSource[K, V]{site: b.Site(s.Node, s.Handler), key: s.Key, val: s.Value}
+	n := &tableSource[K, V]{site: b.Site(s.Node, task.Decode, s.Handler), key: s.Key, val: s.Value}
 	var err error
 	if n.store, err = b.Store(s.Store); err != nil {
 		return nil, err
@@ -47,19 +47,10 @@ func (n *tableSource[K, V]) Process(r *task.Record) error {
 		n.site.drop(dropNullKey)
 		return nil
 	}
-	for {
-		err := n.decode(r)
-		if err == nil {
-			n.site.ok()
-			break
-		}
-		again, err := n.site.failed(task.Decode, err)
-		if err != nil || !again {
-			return err
-		}
+	ok, err := decode(n.site, r, n.key, n.val, &n.out)
+	if err != nil || !ok {
+		return err
 	}
-	n.site.task.advance(r.TimeMs)
-	var err error
 	if r.Value == nil {
 		err = n.store.Delete(r.Key)
 	} else {
@@ -70,11 +61,6 @@ func (n *tableSource[K, V]) Process(r *task.Record) error {
 		return err
 	}
 	return n.next.Push(&n.out)
-}
-
-func (n *tableSource[K, V]) decode(r *task.Record) (err error) {
-	defer n.site.recovered(&err)
-	return decodeRecord(r, n.key, n.val, &n.out)
 }
 
 // appendSourceRow is the row of a source record: the store keeps the bytes of
@@ -91,7 +77,7 @@ func (s *TableSource[K, V]) Restorer() func(*task.Record) (key, value []byte, ok
 	var row []byte
 	decodes := func(r *task.Record) (ok bool) {
 		defer func() {
-			if recover() != nil { // a serde of the user's; as in tableSource.decode
+			if recover() != nil { // a serde of the user's
 				ok = false
 			}
 		}()

@@ -22,10 +22,34 @@ type Task struct {
 	clocks   []*Clock
 	streamMs int64
 	current  *task.Record // the record being processed
+	at       *Site        // the node whose user code is running, if any
 	failed   error        // the first error: a task that failed stays failed
 }
 
 var _ task.Task = (*Task)(nil)
+
+// Reasons why a node drops a record; see task.Dropped.
+const (
+	dropLate = iota
+	dropNullKey
+	dropNullValue
+	dropSkipped
+	dropDeadLetter
+	dropReasons
+)
+
+var dropNames = [dropReasons]string{"late", "null key", "null value", "skipped", "dead letter"}
+
+// Site is a node's place in its task: its name, its error handler and its
+// counters.
+type Site struct {
+	node    string
+	task    *Task
+	ctx     context.Context // what user functions of this node get
+	phase   task.Phase      // that its user code is part of
+	handler task.Handler    // nil: fail
+	dropped [dropReasons]int64
+}
 
 // Process implements task.Task.
 func (t *Task) Process(r *task.Record) error {
@@ -38,13 +62,36 @@ func (t *Task) Process(r *task.Record) error {
 	}
 	t.current = r
 	for _, e := range entries {
-		if err := e.Process(r); err != nil {
+		if err := t.enter(e, r); err != nil {
 			t.failed = err
 			break
 		}
 	}
 	t.current = nil
 	return t.failed
+}
+
+// enter runs one source; its panics end there.
+func (t *Task) enter(e Entry, r *task.Record) (err error) {
+	defer t.recovered(&err)
+	return e.Process(r)
+}
+
+// recovered is deferred where a branch of the topology begins: in front of each
+// source, each of several nodes behind one, each of the values made of a
+// record, each result of a window. If the panic comes from user code it becomes
+// a failure of that node: between here and there is but one chain of nodes, so
+// leaving the record out ends that chain and nothing else. A panic from
+// anywhere else is a defect of ours or of the driver and is not stopped.
+func (t *Task) recovered(err *error) {
+	if t.at == nil {
+		return // the usual way out
+	}
+	if v := recover(); v != nil {
+		at := t.at
+		t.at = nil
+		*err = at.panicked(v)
+	}
 }
 
 // StreamTimeMs implements task.Task.

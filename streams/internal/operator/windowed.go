@@ -36,10 +36,10 @@ type WindowedAggregate[K, V, A any] struct {
 // Build makes the node of one task.
 func (w *WindowedAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	n := &windowed[K, V, A]{
-		site: b.Site(w.Node, w.Handler), clock: b.Clock(w.Node), spec: w.Spec, retentionMs: w.RetentionMs,
+		site: b.Site(w.Node, task.Process, w.Handler), clock: b.Clock(w.Node), spec: w.Spec, retentionMs: w.RetentionMs,
 		key: w.Key, takesNull: w.TakesNull, emitClosed: w.Closed.Used(), row: buffer(),
 	}
-	rows, err := NewRows(b, w.Store, w.Value)
+	rows, err := NewRows(b, n.site, w.Store, w.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (n *windowed[K, V, A]) update(r *Record[K, V], start int64) error {
 	}
 	n.out.Key = window.Windowed[K]{Key: r.Key, Window: window.Between(start, start+n.spec.SizeMs)}
 	n.out.Value, n.out.NullValue, n.out.TimeMs, n.out.Headers = n.fold.result, n.fold.null, n.fold.timeMs, r.Headers
-	return n.updates.Push(&n.out)
+	return pushBranch(n.site.task, n.updates, &n.out) // windows may close after it
 }
 
 // moveOn does what is due between two stream times: first the results of the
@@ -130,7 +130,9 @@ func (n *windowed[K, V, A]) startsIn(from, to int64) bool {
 // pushClosed sends a final result. Its headers are empty: those of the record
 // that happened to close the window say nothing about it.
 func (n *windowed[K, V, A]) pushClosed(start int64, key []byte, timeMs int64, a *A) error {
+	n.site.enter()
 	k, err := n.key.Serde.Decode(key)
+	n.site.leave()
 	if err != nil {
 		return fmt.Errorf("store %s: a key does not decode as the type of this release: %w", n.fold.rows.name, err)
 	}
@@ -138,5 +140,5 @@ func (n *windowed[K, V, A]) pushClosed(start int64, key []byte, timeMs int64, a 
 		Key:   window.Windowed[K]{Key: k, Window: window.Between(start, start+n.spec.SizeMs)},
 		Value: *a, TimeMs: timeMs,
 	}
-	return n.closed.Push(&n.out)
+	return pushBranch(n.site.task, n.closed, &n.out)
 }
