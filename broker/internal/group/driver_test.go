@@ -175,9 +175,20 @@ func (d *driver) crash() {
 		panic(err)
 	}
 	m.newID = d.m.newID
+	m.options.Gone = d.gone
 	d.m = m
 	clear(d.parked)
 	d.run(m.Loaded(d.nowMs))
+}
+
+// gone says that no topic has the id now.
+func (d *driver) gone(id ID) bool {
+	for _, now := range d.topics {
+		if now == id {
+			return false
+		}
+	}
+	return true
 }
 
 // same fails the test if the machine is not what its log says.

@@ -208,8 +208,8 @@ func fold(lines []truth) (offsets map[string]string, generations map[string]int3
 func TestKafkaOpenTransaction(t *testing.T) {
 	d := newDriver(Options{})
 	d.log = kafkaLog(t, 2)
-	d.crash()
 	d.topics["gt"] = topicID(t, "Ts2n1ftySRmtmZEf8r7ZJg")
+	d.crash()
 	for _, stable := range []string{"no", "yes"} {
 		_, a := parse("fetch x g=g-txn topics=gt-0,gt-1 stable=" + stable)
 		d.command(t, "fetch", a)

@@ -20,6 +20,10 @@ type Options struct {
 	MaxSize int
 	// MaxMetadataBytes bounds the metadata of a committed offset: 4096.
 	MaxMetadataBytes int
+	// Gone says whether a topic id is that of a deleted topic. Offsets of such that
+	// are found in the log, because the broker stopped before it could remove them,
+	// are removed when it is loaded. nil: none is.
+	Gone func(ID) bool
 }
 
 // Validate names the field that makes no sense.

@@ -168,6 +168,9 @@ func (m *Machine) Loaded(nowMs int64) coord.Output {
 		m.restore(g)
 		m.settle(g)
 	}
+	if gone := m.options.Gone; gone != nil {
+		m.deleteOffsets(func(_ string, id ID) bool { return id != ID{} && gone(id) })
+	}
 	return m.end()
 }
 

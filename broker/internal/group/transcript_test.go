@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the answers into the transcripts 
 //	options delay=0 max-size=5
 //
 // Commands: join, sync, heartbeat, leave, commit, txn-commit, end, fetch,
-// delete-topic, topic, advance, broken, crash, show. After every command the
+// delete-topic, forget, topic, advance, broken, crash, show. After every command the
 // machine must be what its log says.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -164,6 +164,8 @@ func (d *driver) command(t *testing.T, name string, a args) {
 		if a.str("tombstones", "yes") == "yes" {
 			d.run(d.m.DeleteTopic(d.nowMs, d.token(a.name), a.str("topic", ""), id))
 		}
+	case "forget":
+		d.run(d.m.DeleteTopic(d.nowMs, d.token(a.name), a.str("topic", ""), ID{byte(a.num("id", 0))}))
 	case "topic":
 		d.topics[a.name] = ID{byte(a.num("id", 1))}
 	case "advance":
