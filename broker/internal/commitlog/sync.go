@@ -50,8 +50,9 @@ func (l *Log) Begin(final bool) *Sync {
 			p.logs = append(p.logs, s)
 		}
 	}
-	p.finish = slices.Clone(p.logs)
-	p.starts = slices.Clone(l.starts)
+	if len(p.logs)+len(l.starts) > 0 { // a roll, which is rare; else nothing is allocated here
+		p.finish, p.starts = slices.Clone(p.logs), slices.Clone(l.starts)
+	}
 	p.active = l.active()
 	if p.active.acquire() {
 		p.logs = append(p.logs, p.active)
@@ -133,8 +134,11 @@ func (l *Log) syncMetadata() error {
 func (p *Sync) Indexes() (c flush.Checkpoint, ok bool, err error) {
 	l := p.l
 	if p.epochs != nil {
-		if err := vfs.WriteFile(l.o.FS, filepath.Join(l.o.Dir, epochsName), p.epochs, true); err != nil {
+		if err := vfs.WriteFile(l.o.FS, filepath.Join(l.o.Dir, epochsName), p.epochs, false); err != nil {
 			return c, false, err
+		}
+		if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+			return c, false, &syncError{l.o.Dir, err}
 		}
 		p.epochs = nil
 	}

@@ -32,22 +32,35 @@ func (l *Log) FirstAt(ts, from int64, limit Position) (found Found, ok bool, err
 
 // MaxTimestamp finds the greatest timestamp of all records from the log start up to limit, and the first record that has it.
 func (l *Log) MaxTimestamp(limit Position) (found Found, ok bool, err error) {
-	from, best := l.LogStart(), int64(math.MinInt64)
+	from := l.LogStart()
+	best, err := l.greatestUpTo(from, limit, false)
+	if err != nil || best == math.MinInt64 {
+		return Found{}, false, err
+	}
+	if found, ok, err = l.FirstAt(best, from, limit); ok || err != nil {
+		return found, ok, err
+	}
+	// A segment's greatest timestamp was that of a record behind the limit: look at the headers of the last segment too.
+	if best, err = l.greatestUpTo(from, limit, true); err != nil || best == math.MinInt64 {
+		return Found{}, false, err
+	}
+	return l.FirstAt(best, from, limit)
+}
+
+func (l *Log) greatestUpTo(from int64, limit Position, careful bool) (best int64, err error) {
+	best = math.MinInt64
 	err = l.each(from, limit, func(s *segment, end int64) (done bool, err error) {
 		greatest, err := l.greatest(s)
 		if err != nil || greatest <= best {
 			return false, err
 		}
-		if s.base < from || s.base == limit.Segment { // only a part of it counts
+		if s.base < from || s.base == limit.Segment && (careful || end < s.size.Load()) { // only a part of it counts
 			greatest, err = l.greatestIn(s, from, limit.Offset, end)
 		}
 		best = max(best, greatest)
 		return false, err
 	})
-	if err != nil || best == math.MinInt64 {
-		return Found{}, false, err
-	}
-	return l.FirstAt(best, from, limit)
+	return best, err
 }
 
 // each calls fn for the segments from an offset on, up to limit, with the bytes of each that count.

@@ -135,6 +135,51 @@ func (l *Log) sliceSegment(s *segment, span *Span, from, end, left int64, must b
 	return int(to - pos), reached, nil
 }
 
+// Locate gives the place before the batch that holds an offset below limit, or the first batch behind the offset; limit itself
+// when there is none.
+func (l *Log) Locate(offset int64, limit Position) (Position, error) {
+	if offset >= limit.Offset {
+		return limit, nil
+	}
+	s, next, err := l.hold(offset)
+	if err != nil {
+		return Position{}, err
+	}
+	end := s.size.Load()
+	if s.base == limit.Segment {
+		end = limit.Bytes
+	}
+	at, err := l.locateIn(s, offset, end)
+	if err = errors.Join(err, s.release()); err != nil {
+		return Position{}, err
+	}
+	if at.Bytes == end && s.base != limit.Segment && next != nil {
+		return Position{next.base, next.base, 0}, nil
+	}
+	return at, nil
+}
+
+func (l *Log) locateIn(s *segment, offset, end int64) (Position, error) {
+	file, err := s.handle()
+	if err != nil {
+		return Position{}, err
+	}
+	w := newWalker(file, end)
+	defer w.done()
+	pos, err := l.retry(s, func() (int64, error) { return s.locate(w, offset) })
+	if err == io.EOF {
+		return Position{offset, s.base, end}, nil
+	}
+	if err != nil {
+		return Position{}, err
+	}
+	head, _, err := w.at(pos)
+	if err != nil {
+		return Position{}, err
+	}
+	return Position{head.BaseOffset(), s.base, pos}, nil
+}
+
 // hold finds the segment of an offset, takes a reference, and tells the one behind it. nil without an error is the end.
 func (l *Log) hold(offset int64) (s, next *segment, err error) {
 	for range 100 { // a segment may be deleted between the look and the grip; the list then is a new one

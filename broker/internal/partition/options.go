@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
@@ -22,7 +24,27 @@ type Options struct {
 	Flusher     *flush.Flusher // shared by all partitions of the broker
 	Clock       clock.Clock    // nil is the system's
 	Logger      *slog.Logger   // nil discards
-	Durable     bool
+	// Durable says that FS outlives the process. It is for the log lines; what an acknowledgement waits for is the same.
+	Durable bool
+}
+
+// Validate names the field that is missing or out of its limits.
+func (o Options) Validate() error {
+	switch {
+	case o.FS == nil:
+		return errors.New("partition: FS is nil")
+	case o.Dir == "":
+		return errors.New("partition: Dir is empty")
+	case o.Topic == "":
+		return errors.New("partition: Topic is empty")
+	case o.Index < 0:
+		return fmt.Errorf("partition: Index of %s is %d, must not be negative", o.Topic, o.Index)
+	case o.LeaderEpoch < 0:
+		return fmt.Errorf("partition: LeaderEpoch of %s-%d is %d, must not be negative", o.Topic, o.Index, o.LeaderEpoch)
+	case o.Flusher == nil:
+		return errors.New("partition: Flusher is nil")
+	}
+	return o.Log.Validate()
 }
 
 // Origin says who appends.
@@ -71,9 +93,5 @@ type ReadOptions struct {
 	AtLeastOne bool // give the first batch even when it is larger than MaxBytes
 }
 
-// Section is a piece of a file, ready for sendfile.
-type Section struct {
-	File   vfs.File
-	Offset int64
-	Len    int
-}
+// Section is a piece of a log file, whole batches, ready for sendfile.
+type Section = commitlog.Section

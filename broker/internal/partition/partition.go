@@ -1,83 +1,160 @@
 package partition
 
 import (
-	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
-	"github.com/millrace/millrace/core/record"
+	"github.com/millrace/millrace/broker/internal/flush"
+	"github.com/millrace/millrace/core/clock"
 	"github.com/millrace/millrace/txn/isolation"
-	"github.com/millrace/millrace/txn/producer"
 )
 
-// Partition is one partition.
-type Partition struct{ o Options }
+// Partition is one partition of a topic on this broker. All methods are safe for concurrent use.
+type Partition struct {
+	o      Options
+	name   string
+	clock  clock.Clock
+	logger *slog.Logger
+	handle *flush.Handle
+	log    *commitlog.Log
 
-var errOpening = errors.New("partition: being built")
+	// flushing is held by the one flush that runs; it is taken before mu.
+	flushing sync.Mutex
 
-// Open opens the partition's log, or begins it.
-func Open(o Options) (*Partition, error) { return &Partition{o}, errOpening }
+	mu        sync.Mutex // the append lock; what follows is its own
+	producers *producers
+	tracker   isolation.Tracker
+	guards    guards
+	role      Role
+	durable   commitlog.Position // synced up to here
+	ended     *Error             // closed, deleted or failed: nothing is appended any more
 
-// Append appends one batch. It is durable only after Await.
-func (p *Partition) Append(batch []byte, o AppendOptions) (Appended, error) {
-	return Appended{}, errOpening
+	// Published for those who take no lock.
+	config atomic.Pointer[commitlog.Config]
+	view   atomic.Pointer[view]
+	logEnd atomic.Int64
+	epoch  atomic.Int32
+	failed atomic.Pointer[Error] // the same as ended
+
+	waiters  waiters
+	watchers watchers
 }
 
-// TxnOpen tells whether this producer and epoch have a transaction open here.
-func (p *Partition) TxnOpen(producerID int64, epoch int16) bool { return false }
+// view is the watermarks that readers go by, as one value.
+type view struct {
+	high   commitlog.Position
+	stable int64
+	// stableAt is the place of stable, found by the first reader who needs it.
+	stableAt atomic.Pointer[commitlog.Position]
+}
 
-// BeginVerify starts a verification with the coordinator.
-func (p *Partition) BeginVerify(producerID int64, epoch int16) Guard { return Guard{} }
+// Open opens the partition's log, or begins it, and recovers it. Everything in it is durable on return. An error that wraps
+// [commitlog.ErrDamaged] means that durable data is missing or does not check; the folder is left as it is, and only this
+// partition is out of service.
+func Open(o Options) (*Partition, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Partition{
+		o: o, name: fmt.Sprintf("%s-%d", o.Topic, o.Index), clock: o.Clock, logger: o.Logger,
+		role: Leader{o.LeaderEpoch},
+	}
+	p.handle = o.Flusher.Register(flush.ID{Topic: o.TopicID, Partition: o.Index}, p)
+	now := p.nowMs()
+	log, err := commitlog.Open(commitlog.Options{
+		FS: o.FS, Dir: filepath.Clean(o.Dir), Name: p.name, TopicID: o.TopicID, Config: o.Log, Point: p.handle.Point(),
+		NowMs: now, Logger: o.Logger,
+		NewState: func() commitlog.State { return &producers{seenMs: now} },
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.log = log
+	p.producers = log.State().(*producers) // made by NewState above
+	log.AssignEpoch(o.LeaderEpoch)
+	p.configure(o.Log)
+	p.epoch.Store(o.LeaderEpoch)
+	p.logEnd.Store(log.Next())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.durable = log.End()
+	p.view.Store(&view{})
+	if _, err := p.advance(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
 
-// AppendMarker appends the end of a transaction.
-func (p *Partition) AppendMarker(m producer.Marker) (Appended, error) { return Appended{}, errOpening }
+func (p *Partition) nowMs() int64 { return p.clock.Now().UnixMilli() }
 
-// Await runs fn once, when the high watermark is above offset, or with an error when that can't happen any more.
-func (p *Partition) Await(offset int64, fn func(error)) { fn(errOpening) }
+func (p *Partition) configure(c commitlog.Config) {
+	c = c.WithDefaults()
+	p.config.Store(&c)
+}
 
-// OnAdvance calls fn after every advance of a watermark and when the partition ends.
-func (p *Partition) OnAdvance(fn func()) (cancel func()) { return func() {} }
+// Name is topic-partition.
+func (p *Partition) Name() string { return p.name }
+
+// Reconfigure takes new topic settings; they hold from the next append on. They must be valid.
+func (p *Partition) Reconfigure(c commitlog.Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.configure(c)
+	p.log.Reconfigure(c)
+}
 
 // Marks are the watermarks.
-func (p *Partition) Marks() Marks { return Marks{} }
-
-// Read is the answer to a fetch.
-type Read struct {
-	Sections []Section
-	Bytes    int
-	Marks    Marks
-	Aborted  []isolation.AbortedTxn
+func (p *Partition) Marks() Marks {
+	v := p.view.Load()
+	return p.marks(v)
 }
 
-// Release lets the files go; the sections must not be used after it.
-func (r *Read) Release() {}
-
-// Read finds the batches from an offset on.
-func (p *Partition) Read(r ReadOptions) (*Read, error) { return nil, errOpening }
-
-// OffsetForTime finds the first record at or after a time.
-func (p *Partition) OffsetForTime(ts int64, committed bool) (offset, timestamp int64, epoch int32, ok bool, err error) {
-	return 0, 0, 0, false, errOpening
+// marks completes a view. The log end is read after the view and the log start is never above it, so the order holds.
+func (p *Partition) marks(v *view) Marks {
+	start := min(p.log.LogStart(), v.high.Offset)
+	return Marks{
+		LogStart: start, LastStable: max(v.stable, start), HighWatermark: v.high.Offset, LogEnd: p.logEnd.Load(),
+		LeaderEpoch: p.epoch.Load(),
+	}
 }
 
-// MaxTimestamp finds the first record with the greatest timestamp.
-func (p *Partition) MaxTimestamp(committed bool) (offset, timestamp int64, epoch int32, ok bool, err error) {
-	return 0, 0, 0, false, errOpening
+// advance publishes the watermarks for the durable offset; true when one moved. The append lock is held.
+func (p *Partition) advance() (moved bool, err error) {
+	old := p.view.Load()
+	high := p.durable
+	if offset := p.role.high(p.durable.Offset); offset < high.Offset {
+		if high, err = p.log.Locate(max(offset, p.log.LogStart()), p.durable); err != nil {
+			return false, err
+		}
+	}
+	if high.Offset < old.high.Offset {
+		high = old.high
+	}
+	first, any := p.producers.table.FirstOpen()
+	stable := p.tracker.Stable(high.Offset, first, any)
+	if high == old.high && stable == old.stable {
+		return false, nil
+	}
+	p.view.Store(&view{high: high, stable: stable})
+	return true, nil
 }
 
-// EpochEnd gives the end offset of a leader epoch.
-func (p *Partition) EpochEnd(epoch int32) (found int32, end int64) { return -1, -1 }
+// errorf makes an answer of this partition.
+func (p *Partition) errorf(code int16, format string, args ...any) *Error {
+	return &Error{Code: code, Reason: p.name + ": " + fmt.Sprintf(format, args...)}
+}
 
-// DeleteRecords moves the log start offset.
-func (p *Partition) DeleteRecords(before int64) (low int64, err error) { return 0, errOpening }
-
-// Replay gives every batch of the log.
-func (p *Partition) Replay(fn func(record.Batch) error) error { return errOpening }
-
-// Reconfigure takes new topic settings.
-func (p *Partition) Reconfigure(c commitlog.Config) {}
-
-// Close flushes and closes.
-func (p *Partition) Close() error { return nil }
-
-// Delete closes and removes the folder.
-func (p *Partition) Delete() error { return nil }
+// storage wraps an error of the file system.
+func (p *Partition) storage(what string, err error) *Error {
+	return &Error{Code: CodeKafkaStorageError, Reason: p.name + ": " + what, cause: err}
+}

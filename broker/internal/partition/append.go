@@ -1,0 +1,213 @@
+package partition
+
+import (
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/core/record"
+	"github.com/millrace/millrace/txn/producer"
+)
+
+var scratches = sync.Pool{New: func() any { return new(record.Scratch) }}
+
+// Append appends the one batch that records holds and returns where it stands. It writes base offset, leader epoch and, if the
+// topic asks for it, the time into the given bytes. The batch is in the log then, for readers only once it is durable: who
+// acknowledges it waits with Await. A batch that is one of its producer's last five is not appended again: the answer has
+// Duplicate set and the old offsets. Errors are *record.Error, *producer.Error or *[Error], all with a method ErrorCode.
+func (p *Partition) Append(records []byte, o AppendOptions) (Appended, error) {
+	b, err := record.Single(records)
+	if err != nil {
+		return Appended{}, err
+	}
+	now, config := p.nowMs(), p.config.Load()
+	if err := p.validate(b, o, now, config); err != nil {
+		return Appended{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.writable(); err != nil {
+		return Appended{}, err
+	}
+	if b.HasProducer() {
+		dup, isDup, err := p.checkProducer(b, o)
+		if err != nil {
+			return Appended{}, err
+		}
+		if isDup {
+			return Appended{
+				BaseOffset: dup.BaseOffset, LastOffset: dup.LastOffset, LogAppendTimeMs: dup.TimestampMs,
+				LogStartOffset: p.log.LogStart(), Duplicate: true,
+			}, nil
+		}
+	}
+	b.SetBaseOffset(p.log.Next())
+	b.SetLeaderEpoch(p.role.epoch())
+	stamp := int64(record.NoTimestamp)
+	if config.LogAppendTime { // under the lock, so that times rise with offsets
+		stamp = p.nowMs()
+		b.SetLogAppendTime(stamp)
+	}
+	if err := p.write(b, now); err != nil {
+		return Appended{}, err
+	}
+	if b.HasProducer() {
+		p.producers.table.Apply(batchOf(b, now))
+		p.guards.drop(b.ProducerID())
+	}
+	return Appended{BaseOffset: b.BaseOffset(), LastOffset: b.LastOffset(), LogAppendTimeMs: stamp, LogStartOffset: p.log.LogStart()}, nil
+}
+
+// validate checks what the batch alone shows, outside of the lock, and settles a header that is not true.
+func (p *Partition) validate(b record.Batch, o AppendOptions, now int64, config *commitlog.Config) error {
+	rules := record.Rules{MaxBytes: config.MaxMessageBytes}
+	if o.Origin == OriginClient {
+		rules.NoZstd = o.RequestVersion < 7
+		rules.CompactedTopic = config.Compacted
+		rules.LogAppendTime = config.LogAppendTime
+		rules.NowMs, rules.BeforeMaxMs, rules.AfterMaxMs = now, config.TimestampBeforeMaxMs, config.TimestampAfterMaxMs
+	} else {
+		rules.AllowBaseOffset = true // the same bytes may come again after a failed write
+	}
+	scratch := scratches.Get().(*record.Scratch)
+	info, err := b.Validate(rules, scratch)
+	scratches.Put(scratch)
+	if err != nil {
+		return err
+	}
+	if int64(len(b)) > config.SegmentBytes {
+		return p.errorf(CodeRecordListTooLarge, "the batch has %d bytes, segment.bytes is %d", len(b), config.SegmentBytes)
+	}
+	if info.Untrue && !config.LogAppendTime {
+		b.Settle(info)
+	}
+	return nil
+}
+
+// writable tells whether a client's batch may be appended now. The append lock is held.
+func (p *Partition) writable() error {
+	if p.ended != nil {
+		return p.ended
+	}
+	if _, leads := p.role.(Leader); !leads {
+		return p.errorf(CodeNotLeaderOrFollower, "this broker follows under leader epoch %d", p.role.epoch())
+	}
+	return nil
+}
+
+// checkProducer decides about sequence, epoch and transaction. The append lock is held.
+func (p *Partition) checkProducer(b record.Batch, o AppendOptions) (dup producer.Duplicate, isDup bool, err error) {
+	t := &p.producers.table
+	next := batchOf(b, 0)
+	if o.Origin == OriginClient {
+		if dup, isDup, err = t.Check(next); err != nil || isDup {
+			return dup, isDup, err
+		}
+	} else if err := t.CheckInternal(next); err != nil {
+		return dup, false, err
+	}
+	if !next.Transactional {
+		return dup, false, nil
+	}
+	if _, open := t.Open(next.ProducerID, next.Epoch); open || p.guards.holds(o.Guard, next.ProducerID, next.Epoch) {
+		return dup, false, nil
+	}
+	if o.Origin == OriginCoordinator && o.Guard == (Guard{}) {
+		return dup, false, nil
+	}
+	code := CodeInvalidTxnState
+	if o.RequestVersion > 10 {
+		code = CodeTransactionAbortable
+	}
+	return dup, false, p.errorf(code, "producer %d has no transaction open under epoch %d, and the coordinator's word for one is missing or out of date",
+		next.ProducerID, next.Epoch)
+}
+
+// write appends final bytes and takes care that they are flushed. The append lock is held.
+func (p *Partition) write(b record.Batch, nowMs int64) error {
+	if b.LastOffset() > math.MaxInt64-1 || b.LastOffset() < b.BaseOffset() {
+		return p.errorf(CodeKafkaStorageError, "offsets are used up at %d", b.BaseOffset())
+	}
+	if err := p.log.Append(b, nowMs); err != nil {
+		e := p.storage("append", err)
+		if commitlog.Fatal(err) {
+			p.end(e)
+		}
+		return e
+	}
+	p.logEnd.Store(p.log.Next())
+	p.handle.Dirty()
+	return nil
+}
+
+// end stops all appending, for good. The append lock is held; the next flush, or whoever closes, tells those who wait.
+func (p *Partition) end(e *Error) {
+	if p.ended != nil {
+		return
+	}
+	p.ended = e
+	p.failed.Store(e)
+	if e.Code == CodeKafkaStorageError {
+		p.logger.Error("the partition goes offline", "partition", p.name, "err", e)
+	}
+	p.handle.Dirty()
+}
+
+// TxnOpen tells whether exactly this producer and epoch have a transaction open here.
+func (p *Partition) TxnOpen(producerID int64, epoch int16) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, open := p.producers.table.Open(producerID, epoch)
+	return open
+}
+
+// BeginVerify must be called before the coordinator is asked whether the producer has a transaction with this partition in
+// it; what it returns makes the answer count when the batch is appended, unless a marker was written in between.
+func (p *Partition) BeginVerify(producerID int64, epoch int16) Guard {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.guards.begin(producerID, epoch, p.nowMs())
+}
+
+// AppendMarker appends the end of a producer's transaction. Refusals are *producer.Error, and one that wraps
+// producer.ErrMarkerRepeated says that the marker is in the log already; the caller then waits for everything before the log
+// end to be durable.
+func (p *Partition) AppendMarker(m producer.Marker) (Appended, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.writable(); err != nil {
+		return Appended{}, err
+	}
+	if err := p.producers.table.CheckMarker(m); err != nil {
+		return Appended{}, err
+	}
+	now := p.nowMs()
+	var buf [record.HeaderSize + 32]byte
+	b := record.BuildControl(buf[:0], record.Marker{
+		ProducerID: m.ProducerID, ProducerEpoch: m.Epoch, Commit: m.Commit, CoordinatorEpoch: m.CoordinatorEpoch, TimestampMs: now,
+	})
+	b.SetBaseOffset(p.log.Next())
+	b.SetLeaderEpoch(p.role.epoch())
+	if err := p.write(b, now); err != nil {
+		return Appended{}, err
+	}
+	offset := b.BaseOffset()
+	a, first, aborted := p.producers.end(m, offset, now)
+	if aborted {
+		p.log.AddAborted(a)
+	}
+	if first >= 0 {
+		p.tracker.Decided(first, offset)
+	}
+	p.guards.drop(m.ProducerID)
+	return Appended{BaseOffset: offset, LastOffset: offset, LogAppendTimeMs: record.NoTimestamp, LogStartOffset: p.log.LogStart()}, nil
+}
+
+// readError makes an answer of an error of the log's readers.
+func (p *Partition) readError(err error) error {
+	if errors.Is(err, commitlog.ErrOutOfRange) {
+		return p.errorf(CodeOffsetOutOfRange, "log start offset is %d", p.log.LogStart())
+	}
+	return p.storage("read", err)
+}

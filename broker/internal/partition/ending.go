@@ -1,0 +1,118 @@
+package partition
+
+import (
+	"errors"
+
+	"github.com/millrace/millrace/broker/internal/commitlog"
+)
+
+// DeleteRecords moves the log start to an offset, -1 for the high watermark, and returns where it is then. It returns when
+// that is durable: a restart never shows the records again. OFFSET_OUT_OF_RANGE beyond the high watermark.
+func (p *Partition) DeleteRecords(before int64) (low int64, err error) {
+	if e := p.failed.Load(); e != nil {
+		return -1, e
+	}
+	high := p.view.Load().high.Offset
+	if before == -1 {
+		before = high
+	}
+	if before < 0 || before > high {
+		return -1, p.errorf(CodeOffsetOutOfRange, "records before offset %d can't be deleted, the high watermark is %d", before, high)
+	}
+	if start := p.log.LogStart(); before <= start {
+		return start, nil
+	}
+	if err := p.handle.SetLogStart(before); err != nil {
+		return -1, p.storage("delete records", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended != nil {
+		return -1, p.ended
+	}
+	if err := p.log.SetLogStart(before); err != nil { // the records are gone all the same; the next opening removes the files
+		p.logger.Warn("files below the log start could not be removed", "partition", p.name, "err", err)
+	}
+	return p.log.LogStart(), nil
+}
+
+// Close flushes, makes a checkpoint at the log's end, so that the next Open has nothing to replay, and closes. Those who wait
+// for what could not be flushed get an error. Fetches under way keep their files.
+func (p *Partition) Close() error {
+	p.flushing.Lock()
+	defer p.flushing.Unlock()
+	p.mu.Lock()
+	failure := p.ended
+	closed := p.errorf(CodeNotLeaderOrFollower, "closed")
+	if failure == nil {
+		p.ended = closed
+		p.failed.Store(closed)
+	}
+	p.mu.Unlock()
+	if failure != nil && failure.Code != CodeKafkaStorageError {
+		return nil // closed before
+	}
+	var err error
+	if failure == nil {
+		if err = p.flush(true); err != nil {
+			err = p.storage("flush at the end", err)
+		}
+	} else {
+		err = failure
+	}
+	return errors.Join(err, p.shut(closed))
+}
+
+// shut closes the files and tells those who wait. flushing is held.
+func (p *Partition) shut(why *Error) error {
+	p.mu.Lock()
+	p.ended = why
+	p.failed.Store(why)
+	err := p.log.Close()
+	p.mu.Unlock()
+	p.over(why)
+	if err != nil {
+		return p.storage("close", err)
+	}
+	return nil
+}
+
+// Delete closes the partition and removes its folder, with everything that the recovery journal knows of it. Fetches under way
+// keep reading what they have.
+func (p *Partition) Delete() error {
+	p.flushing.Lock()
+	defer p.flushing.Unlock()
+	gone := p.errorf(CodeUnknownTopicOrPartition, "deleted")
+	p.mu.Lock()
+	open := p.ended == nil || p.ended.Code == CodeKafkaStorageError
+	p.ended = gone
+	p.failed.Store(gone)
+	p.mu.Unlock()
+	if open {
+		if err := p.shut(gone); err != nil {
+			p.logger.Warn("closing a deleted partition", "partition", p.name, "err", err)
+		}
+	}
+	if err := commitlog.DeleteFolder(p.o.FS, p.o.Dir); err != nil {
+		return p.storage("delete", err)
+	}
+	p.handle.Forget()
+	return nil
+}
+
+// BecomeLeader takes the lead under a leader epoch.
+func (p *Partition) BecomeLeader(l Leader) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.role = l
+	p.epoch.Store(l.Epoch)
+	p.log.AssignEpoch(l.Epoch)
+}
+
+// BecomeFollower gives the lead up. Batches then come through the leader only.
+func (p *Partition) BecomeFollower(f Follower) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.role = f
+	p.epoch.Store(f.Epoch)
+}
