@@ -26,9 +26,10 @@ type App struct {
 	sources       map[any]any // by (topic, type): the stream or table made before
 	repartitioned map[any]any // by outlet and name: the stream behind the repartition topic
 
-	once  sync.Once
-	built *topology.Topology
-	err   error
+	mu     sync.Mutex // guards what follows
+	sealed bool       // built or failed to; the definition is over
+	built  *topology.Topology
+	err    error
 }
 
 // New starts an application. The id is its identity on the cluster: the name of
@@ -58,19 +59,25 @@ func (a *App) Serde[T any]() (serde.Serde[T], error) { return serde.For[T](&a.re
 // as one error: types without a serde, options without effect, names used
 // twice.
 func (a *App) Topology() (*topology.Topology, error) {
-	a.once.Do(func() {
-		errs := a.errs
-		for _, r := range a.resolve {
-			errs = append(errs, r())
-		}
-		t, err := a.graph.Plan()
-		if err = errors.Join(append(errs, err)...); err != nil {
-			a.err = fmt.Errorf("application %s: %w", a.id, err)
-			return
-		}
-		a.built = t
-	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.sealed {
+		a.sealed = true
+		a.built, a.err = a.build()
+	}
 	return a.built, a.err
+}
+
+func (a *App) build() (*topology.Topology, error) {
+	errs := a.errs
+	for _, r := range a.resolve {
+		errs = append(errs, r())
+	}
+	t, err := a.graph.Plan()
+	if err = errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("application %s: %w", a.id, err)
+	}
+	return t, nil
 }
 
 // Describe prints the topology as text: what each sub-topology reads, does and
@@ -102,6 +109,11 @@ func (a *App) collect(what string, opts []Opt, allowed string) options {
 	o, err := collect(opts, allowed)
 	if err != nil {
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", what, err))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sealed && a.err == nil {
+		a.err = fmt.Errorf("application %s: %s was added after the topology had been built; it would not run", a.id, what)
 	}
 	return o
 }

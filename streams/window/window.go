@@ -57,7 +57,7 @@ func (s Spec) StartOf(timeMs int64) int64 { return timeMs - timeMs%s.SizeMs }
 // Closed reports whether the window that starts at startMs takes no more
 // records at this stream time.
 func (s Spec) Closed(startMs, streamTimeMs int64) bool {
-	return streamTimeMs >= startMs+s.SizeMs+s.GraceMs
+	return streamTimeMs-startMs >= s.SizeMs+s.GraceMs // so written, no timestamp overflows
 }
 
 // ClosedBefore returns the bound below which every window is closed: the

@@ -34,6 +34,10 @@ func (c *Clock) Advance(timeMs int64) { c.ms = max(c.ms, timeMs) }
 // change what follows.
 const progressVersion = "1"
 
+// maxClocks keeps a progress string well below the 4096 bytes that brokers
+// allow for the metadata of an offset: a clock takes at most 13+1+13+1.
+const maxClocks = 120
+
 // encodeProgress writes "1;<task's stream time>;<clock>=<time>;…", numbers in
 // base 36.
 func encodeProgress(streamMs int64, clocks []*Clock) string {

@@ -22,6 +22,7 @@ type Node struct {
 	Inner   bool           // end of a repartition topic
 
 	children []*Node
+	path     string         // that names of nodes behind this one begin with
 	ordinals map[string]int // children by kind, for their names
 }
 
@@ -54,6 +55,7 @@ func (g *Graph) Source(kind, topic, as string) *Node {
 		g.sources[topic]++
 		n.Name = ordinal(topic, g.sources[topic])
 	}
+	n.path = n.Name
 	g.nodes = append(g.nodes, n)
 	return n
 }
@@ -65,8 +67,9 @@ func (g *Graph) Add(parent *Node, kind, as string) *Node {
 	n := &Node{Name: as, Kind: kind, Parents: []*Node{parent}, ordinals: map[string]int{}}
 	if as == "" {
 		parent.ordinals[kind]++
-		n.Name = ordinal(parent.Name+"."+kind, parent.ordinals[kind])
+		n.Name = ordinal(parent.path+"."+kind, parent.ordinals[kind])
 	}
+	n.path = n.Name
 	parent.children = append(parent.children, n)
 	g.nodes = append(g.nodes, n)
 	return n
@@ -80,12 +83,16 @@ func ordinal(name string, n int) string {
 }
 
 // Repartition cuts the graph behind a node: records leave through a topic and
-// come back in the task that owns their new key. It returns both ends.
+// come back in the task that owns their new key. It returns both ends. Nodes
+// behind the far end are named as if the cut were not there.
 func (g *Graph) Repartition(parent *Node, name string) (sink, source *Node) {
 	topic := InternalName(g.appID, name, Repartition)
 	sink = g.Add(parent, "repartition", name+".repartition")
 	sink.Topic, sink.Inner = topic, true
-	source = &Node{Name: name + ".repartitioned", Kind: "repartitioned", Topic: topic, Inner: true, ordinals: map[string]int{}}
+	source = &Node{Name: name + ".repartitioned", Kind: "repartitioned", Topic: topic, Inner: true, path: name, ordinals: map[string]int{}}
+	if name == parent.path {
+		source.ordinals = parent.ordinals
+	}
 	g.nodes = append(g.nodes, source)
 	return sink, source
 }
