@@ -3,8 +3,6 @@ package api
 import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/millrace/millrace/broker/internal/partition"
 )
 
 // ListOffsets: versions 1 to 11.
@@ -106,7 +104,7 @@ func (s *Server) listOffset(topic string, rp *kmsg.ListOffsetsRequestTopicPartit
 			out.Offset = marks.LastStable
 		}
 	case timeEarliest, timeEarliestLocal:
-		out.Offset, out.LeaderEpoch = marks.LogStart, epochAt(p, marks, marks.LogStart)
+		out.Offset, out.LeaderEpoch = marks.LogStart, p.EpochAt(marks.LogStart)
 	case timeLatestTiered, timePendingUpload:
 	case timeMax:
 		return foundOffset(out)(p.MaxTimestamp(committed))
@@ -124,16 +122,4 @@ func foundOffset(out *kmsg.ListOffsetsResponseTopicPartition) func(int64, int64,
 		}
 		return codeOf(err)
 	}
-}
-
-// epochAt is the leader epoch of the record at offset, or the current one when no
-// record is there yet.
-func epochAt(p *partition.Partition, marks partition.Marks, offset int64) int32 {
-	// The epoch of an offset is the smallest one that ends behind it.
-	for epoch := int32(0); epoch < marks.LeaderEpoch; epoch++ {
-		if found, end := p.EpochEnd(epoch); found >= 0 && end > offset {
-			return found
-		}
-	}
-	return marks.LeaderEpoch
 }

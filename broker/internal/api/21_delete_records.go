@@ -21,6 +21,12 @@ import (
 //   - TOPIC_AUTHORIZATION_FAILED: no DELETE
 //   - UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR
 func handleDeleteRecords(s *Server, c *Call, reply func(kmsg.Response)) {
+	// Each partition waits for its new log start to be durable, so not on the
+	// connection's goroutine.
+	go func() { reply(s.deleteAll(c)) }()
+}
+
+func (s *Server) deleteAll(c *Call) kmsg.Response {
 	req := c.Req.(*kmsg.DeleteRecordsRequest)
 	resp := req.ResponseKind().(*kmsg.DeleteRecordsResponse)
 	for i := range req.Topics {
@@ -38,7 +44,7 @@ func handleDeleteRecords(s *Server, c *Call, reply func(kmsg.Response)) {
 		}
 		resp.Topics = append(resp.Topics, t)
 	}
-	reply(resp)
+	return resp
 }
 
 // refuseDeleteRecords applies the rules of a topic.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/core/vfs"
@@ -150,7 +151,10 @@ func (m *Manager) Sweep(im *metadata.Image) error {
 			continue
 		}
 		owner, ok, err := readIdentity(m.o.FS, dir)
-		if err == nil && ok && im.Removed(owner) {
+		// A folder gets the suffix only when the deletion is durable; its content goes
+		// in any order, so it may not know any more whose it was.
+		deleted := strings.HasSuffix(name, commitlog.DeletedDirSuffix) && !ok
+		if err == nil && (deleted || ok && im.Removed(owner)) {
 			if err := vfs.RemoveAll(m.o.FS, dir); err != nil {
 				m.o.Logger.Error("what is left of a deleted topic can not be removed", "folder", dir, "error", err)
 			}

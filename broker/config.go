@@ -1,0 +1,124 @@
+package broker
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Config says how to start a broker. The zero value is a broker in memory
+// without a socket.
+type Config struct {
+	// Dir is the data folder; it is made when missing. Empty keeps everything in
+	// memory, until Close.
+	Dir string
+	// Listen is the TCP address to accept clients on, such as "127.0.0.1:9092";
+	// port 0 takes a free one, see Broker.Addr. Empty opens no socket: the broker
+	// is reached through Dial only.
+	Listen string
+	// Advertise is the address that clients of the socket are told to use, where
+	// it is not the one they came in on: behind a proxy or a port mapping.
+	Advertise string
+	// NodeID is the id of this broker in its cluster. 0 means the one in the data
+	// folder, or 1 for a new folder.
+	NodeID int32
+	// Logger gets what an operator should know. Nil means slog.Default().
+	Logger *slog.Logger
+
+	// DefaultPartitions is how many partitions a topic gets whose creator does not
+	// say; 1 by default.
+	DefaultPartitions int32
+	// NoAutoCreate turns off that a missing topic is created when a client that
+	// allows it asks for it.
+	NoAutoCreate bool
+	// InternalPartitions is how many partitions the offsets and the transactions
+	// topic get when they are created; 4 by default. Few partitions mean few files
+	// to sync for a commit.
+	InternalPartitions int32
+
+	// GroupInitialRebalanceDelay is how long the first rebalance of an empty group
+	// waits for more members; 3 s by default as in Kafka. Tests set a millisecond.
+	GroupInitialRebalanceDelay time.Duration
+	// GroupMinSessionTimeout and GroupMaxSessionTimeout bound the session timeout
+	// that members ask for; 6 s and 30 min by default.
+	GroupMinSessionTimeout, GroupMaxSessionTimeout time.Duration
+	// TransactionMaxTimeout bounds the timeout of a transaction; 15 min by default.
+	TransactionMaxTimeout time.Duration
+
+	// Authorize decides about every access. Nil allows all.
+	Authorize func(Access) bool
+}
+
+// Access is something a client wants to do, in Kafka's words: principal
+// "User:ANONYMOUS", operation "WRITE", resource "TOPIC", name "orders".
+type Access struct {
+	Principal, Operation, Resource, Name string
+}
+
+// Limits of the configuration.
+const (
+	maxPartitions = 10_000
+	maxGroupDelay = time.Hour
+)
+
+// Validate names the first field that is out of its limits.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.NodeID < 0:
+		return fmt.Errorf("broker: NodeID is %d, must be at least 0 (0: as the data folder says)", c.NodeID)
+	case c.DefaultPartitions < 1 || c.DefaultPartitions > maxPartitions:
+		return fmt.Errorf("broker: DefaultPartitions is %d, must be between 1 and %d", c.DefaultPartitions, maxPartitions)
+	case c.InternalPartitions < 1 || c.InternalPartitions > maxPartitions:
+		return fmt.Errorf("broker: InternalPartitions is %d, must be between 1 and %d", c.InternalPartitions, maxPartitions)
+	case c.GroupInitialRebalanceDelay > maxGroupDelay:
+		return fmt.Errorf("broker: GroupInitialRebalanceDelay is %v, must be at most %v", c.GroupInitialRebalanceDelay, maxGroupDelay)
+	case c.GroupMinSessionTimeout < time.Millisecond:
+		return fmt.Errorf("broker: GroupMinSessionTimeout is %v, must be at least 1ms", c.GroupMinSessionTimeout)
+	case c.GroupMaxSessionTimeout < c.GroupMinSessionTimeout:
+		return fmt.Errorf("broker: GroupMaxSessionTimeout is %v, must be at least GroupMinSessionTimeout, %v", c.GroupMaxSessionTimeout, c.GroupMinSessionTimeout)
+	case c.TransactionMaxTimeout < time.Millisecond:
+		return fmt.Errorf("broker: TransactionMaxTimeout is %v, must be at least 1ms", c.TransactionMaxTimeout)
+	}
+	if c.Listen != "" {
+		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+			return fmt.Errorf("broker: Listen is %q, must be host:port: %w", c.Listen, err)
+		}
+	}
+	if c.Advertise != "" {
+		if _, _, err := splitAddress(c.Advertise); err != nil {
+			return fmt.Errorf("broker: Advertise is %q, must be host:port: %w", c.Advertise, err)
+		}
+		if c.Listen == "" {
+			return fmt.Errorf("broker: Advertise is %q but Listen is empty: there is no socket to advertise", c.Advertise)
+		}
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.DefaultPartitions == 0 {
+		c.DefaultPartitions = 1
+	}
+	if c.InternalPartitions == 0 {
+		c.InternalPartitions = 4
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.GroupInitialRebalanceDelay, 3 * time.Second},
+		{&c.GroupMinSessionTimeout, 6 * time.Second},
+		{&c.GroupMaxSessionTimeout, 30 * time.Minute},
+		{&c.TransactionMaxTimeout, 15 * time.Minute},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return c
+}

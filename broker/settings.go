@@ -1,0 +1,49 @@
+package broker
+
+import (
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/broker/internal/api"
+)
+
+const (
+	maxPartitionsPerRequest = 10_000
+	fetchMaxBytes           = 55 << 20
+)
+
+// apiConfig is the handlers' part of the configuration.
+func (b *Broker) apiConfig(nodeID int32) api.Config {
+	c := &b.config
+	setting := func(name, value string, kind kmsg.ConfigType, doc string) api.Setting {
+		return api.Setting{Name: name, Value: value, Type: kind, Doc: doc}
+	}
+	ms := func(name string, d interface{ Milliseconds() int64 }, doc string) api.Setting {
+		return setting(name, strconv.FormatInt(d.Milliseconds(), 10), kmsg.ConfigTypeInt, doc)
+	}
+	integer := func(name string, v int64, doc string) api.Setting {
+		return setting(name, strconv.FormatInt(v, 10), kmsg.ConfigTypeInt, doc)
+	}
+	return api.Config{
+		NodeID:                  nodeID,
+		AutoCreateTopics:        !c.NoAutoCreate,
+		DefaultPartitions:       c.DefaultPartitions,
+		MaxPartitionsPerRequest: maxPartitionsPerRequest,
+		FetchMaxBytes:           fetchMaxBytes,
+		Settings: []api.Setting{
+			setting("auto.create.topics.enable", strconv.FormatBool(!c.NoAutoCreate), kmsg.ConfigTypeBoolean,
+				"Whether a missing topic is created when a client asks for it."),
+			integer("default.replication.factor", 1, "Replicas of a topic whose creator does not say."),
+			integer("fetch.max.bytes", fetchMaxBytes, "Largest answer to a fetch."),
+			ms("group.initial.rebalance.delay.ms", max(c.GroupInitialRebalanceDelay, 0), "Wait of an empty group for more members."),
+			ms("group.max.session.timeout.ms", c.GroupMaxSessionTimeout, "Longest session timeout of a member."),
+			ms("group.min.session.timeout.ms", c.GroupMinSessionTimeout, "Shortest session timeout of a member."),
+			setting("log.dirs", c.Dir, kmsg.ConfigTypeString, "The data folder; empty when everything is in memory."),
+			integer("min.insync.replicas", 1, "Replicas that acks=all waits for."),
+			integer("node.id", int64(nodeID), "Id of this broker."),
+			integer("num.partitions", int64(c.DefaultPartitions), "Partitions of a topic whose creator does not say."),
+			ms("transaction.max.timeout.ms", c.TransactionMaxTimeout, "Longest timeout of a transaction."),
+		},
+	}
+}

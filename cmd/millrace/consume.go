@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// consumeFlags are the options of consume.
+type consumeFlags struct {
+	fromBeginning bool
+	isolation     string
+	group         string
+	max           int64
+	format        string
+	idle          time.Duration
+}
+
+func newConsume() *cobra.Command {
+	var f consumeFlags
+	cmd := &cobra.Command{
+		Use:   "consume TOPIC...",
+		Short: "Print records",
+		Long: `Prints records as they come, until --max-messages, --idle or a signal. With --group
+the partitions are shared with the other members and the position is committed;
+without, all partitions are read from the end or, with --from-beginning, from
+the start.
+
+--format knows %t topic, %p partition, %o offset, %d time in milliseconds, %k key,
+%v value, %h{%k=%v } headers, and the escapes \n, \t. With --output json each
+record is an object in a line of its own.`,
+		Example: `  millrace consume orders --from-beginning --max-messages 10
+  millrace consume orders --group printer --format '%p %o %k %v\n'`,
+		Args: atLeast(1, "the name of a topic"),
+		RunE: func(cmd *cobra.Command, topics []string) error {
+			opts, err := f.options(topics)
+			if err != nil {
+				return err
+			}
+			write, err := f.writer(newPrinter(cmd))
+			if err != nil {
+				return err
+			}
+			cl, err := newClient(cmd, opts...)
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			return f.consume(cmd.Context(), cl, bufio.NewWriter(cmd.OutOrStdout()), write)
+		},
+	}
+	addClientFlags(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&f.fromBeginning, "from-beginning", false, "start with the oldest record where no position is committed")
+	fl.StringVar(&f.isolation, "isolation", "read_committed", "read_committed or read_uncommitted")
+	fl.StringVar(&f.group, "group", "", "consumer group to join")
+	fl.Int64Var(&f.max, "max-messages", 0, "stop after so many records; 0 does not stop")
+	fl.StringVar(&f.format, "format", `%v\n`, "what to print for a record")
+	fl.DurationVar(&f.idle, "idle", 0, "stop when no record came for so long; 0 does not stop")
+	return cmd
+}
+
+func (f *consumeFlags) options(topics []string) ([]kgo.Opt, error) {
+	if f.max < 0 {
+		return nil, badUsage("--max-messages is %d, must be at least 0", f.max)
+	}
+	if f.idle < 0 {
+		return nil, badUsage("--idle is %v, must be at least 0", f.idle)
+	}
+	opts := []kgo.Opt{kgo.ConsumeTopics(topics...)}
+	start := kgo.NewOffset().AtEnd()
+	if f.fromBeginning {
+		start = kgo.NewOffset().AtStart()
+	}
+	opts = append(opts, kgo.ConsumeResetOffset(start))
+	switch f.isolation {
+	case "read_committed":
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	case "read_uncommitted":
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadUncommitted()))
+	default:
+		return nil, badUsage("--isolation is %q, must be read_committed or read_uncommitted", f.isolation)
+	}
+	if f.group != "" {
+		opts = append(opts, kgo.ConsumerGroup(f.group), kgo.DisableAutoCommit())
+	}
+	return opts, nil
+}
+
+// writer returns the function that appends one record's line.
+func (f *consumeFlags) writer(p printer) (func([]byte, *kgo.Record) ([]byte, error), error) {
+	if p.json {
+		return appendJSON, nil
+	}
+	format, err := kgo.NewRecordFormatter(f.format)
+	if err != nil {
+		return nil, badUsage("--format %q: %w", f.format, err)
+	}
+	return func(b []byte, r *kgo.Record) ([]byte, error) { return format.AppendRecord(b, r), nil }, nil
+}
+
+// consume prints records until there is enough or the context ends, which is no
+// error. With a group the position of what was printed is committed.
+func (f *consumeFlags) consume(ctx context.Context, cl *kgo.Client, out *bufio.Writer, write func([]byte, *kgo.Record) ([]byte, error)) error {
+	var line []byte
+	for n := int64(0); f.max == 0 || n < f.max; {
+		fetches, idle := f.poll(ctx, cl, f.max-n)
+		if err := fetchError(ctx, fetches); err != nil {
+			return err
+		}
+		var printed []*kgo.Record
+		for r := range fetches.RecordsAll() {
+			var err error
+			if line, err = write(line[:0], r); err != nil {
+				return err
+			}
+			if _, err := out.Write(line); err != nil {
+				return err
+			}
+			printed = append(printed, r)
+		}
+		n += int64(len(printed))
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		if f.group != "" && len(printed) > 0 {
+			// Also when a signal came meanwhile: what was printed is done.
+			if err := cl.CommitRecords(context.WithoutCancel(ctx), printed...); err != nil {
+				return fmt.Errorf("commit the position of group %s: %w", f.group, err)
+			}
+		}
+		if ctx.Err() != nil || idle {
+			return nil
+		}
+	}
+	return nil
+}
+
+// pollMax is how many records are taken at once.
+const pollMax = 10_000
+
+// poll waits for records, at most most of them (0 or less: no limit). idle says
+// that the time of --idle passed without any.
+func (f *consumeFlags) poll(ctx context.Context, cl *kgo.Client, most int64) (fetches kgo.Fetches, idle bool) {
+	n := pollMax
+	if most > 0 {
+		n = int(min(most, pollMax))
+	}
+	if f.idle == 0 {
+		return cl.PollRecords(ctx, n), false
+	}
+	wait, cancel := context.WithTimeout(ctx, f.idle)
+	defer cancel()
+	fetches = cl.PollRecords(wait, n)
+	return fetches, wait.Err() != nil && fetches.NumRecords() == 0
+}
+
+// fetchError is the first error of a poll that is not the end of its context.
+func fetchError(ctx context.Context, fetches kgo.Fetches) error {
+	for _, e := range fetches.Errors() {
+		if errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled) && ctx.Err() != nil {
+			continue
+		}
+		return fmt.Errorf("consume %s partition %d: %w", e.Topic, e.Partition, e.Err)
+	}
+	return nil
+}
+
+// jsonRecord is a record in JSON. Bytes that are no text come as base64 under
+// another name.
+type jsonRecord struct {
+	Topic       string       `json:"topic"`
+	Partition   int32        `json:"partition"`
+	Offset      int64        `json:"offset"`
+	Timestamp   int64        `json:"timestamp"`
+	Key         *string      `json:"key"`
+	KeyBase64   []byte       `json:"keyBase64,omitempty"`
+	Value       *string      `json:"value"`
+	ValueBase64 []byte       `json:"valueBase64,omitempty"`
+	Headers     []jsonHeader `json:"headers,omitempty"`
+}
+
+type jsonHeader struct {
+	Key         string  `json:"key"`
+	Value       *string `json:"value"`
+	ValueBase64 []byte  `json:"valueBase64,omitempty"`
+}
+
+// text splits bytes into text and what is none.
+func text(b []byte) (*string, []byte) {
+	switch {
+	case b == nil:
+		return nil, nil
+	case utf8.Valid(b):
+		s := string(b)
+		return &s, nil
+	}
+	return nil, b
+}
+
+func appendJSON(dst []byte, r *kgo.Record) ([]byte, error) {
+	j := jsonRecord{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli()}
+	j.Key, j.KeyBase64 = text(r.Key)
+	j.Value, j.ValueBase64 = text(r.Value)
+	for _, h := range r.Headers {
+		v, raw := text(h.Value)
+		j.Headers = append(j.Headers, jsonHeader{h.Key, v, raw})
+	}
+	b, err := json.Marshal(j)
+	if err != nil {
+		return dst, err
+	}
+	return append(append(dst, b...), '\n'), nil
+}

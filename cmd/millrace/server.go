@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/broker"
+)
+
+func newServer() *cobra.Command {
+	var c broker.Config
+	var level string
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run a broker",
+		Long: `Runs a broker until SIGTERM or SIGINT, which stop it cleanly.
+
+When it is ready for clients, one line with the real address goes to standard
+output; the log goes to standard error. Without --data-dir everything is kept in
+memory and lost at the end.`,
+		Example: `  millrace server --data-dir ./data --listen 127.0.0.1:9092
+  millrace server --listen 127.0.0.1:0   # any free port, in memory`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var l slog.Level
+			if err := l.UnmarshalText([]byte(level)); err != nil {
+				return badUsage("--log-level is %q, must be debug, info, warn or error", level)
+			}
+			c.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l}))
+			if err := c.Validate(); err != nil {
+				return usageError{err}
+			}
+			return serve(cmd, c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Dir, "data-dir", "", "data folder; empty keeps everything in memory")
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:9092", "address to listen on; port 0 takes a free one")
+	f.StringVar(&c.Advertise, "advertise", "", "address that clients are told, if not the one they came in on")
+	f.Int32Var(&c.NodeID, "node-id", 0, "id of this broker; 0 takes that of the data folder, or 1")
+	f.Int32Var(&c.DefaultPartitions, "default-partitions", 1, "partitions of a topic whose creator does not say")
+	f.BoolVar(&c.NoAutoCreate, "no-auto-create", false, "do not create missing topics when a client asks for them")
+	f.DurationVar(&c.GroupInitialRebalanceDelay, "group-initial-rebalance-delay", 3*time.Second, "wait of an empty group for more members")
+	f.DurationVar(&c.TransactionMaxTimeout, "transaction-max-timeout", 15*time.Minute, "longest timeout of a transaction")
+	f.StringVar(&level, "log-level", "info", "what to log: debug, info, warn or error")
+	return cmd
+}
+
+// serve runs the broker until the command's context ends.
+func serve(cmd *cobra.Command, c broker.Config) error {
+	// The broker gets a context of its own: when it stops, and with what error, is
+	// decided here.
+	b, err := broker.Start(context.WithoutCancel(cmd.Context()), c)
+	if err != nil {
+		return err
+	}
+	ready := struct {
+		Ready   bool   `json:"ready"`
+		Address string `json:"address"`
+		DataDir string `json:"dataDir,omitempty"`
+	}{true, b.Addr().String(), c.Dir}
+	if err := newPrinter(cmd).print(ready, "ready: listening on %s", ready.Address); err != nil {
+		return fmt.Errorf("ready line: %w", err)
+	}
+	<-cmd.Context().Done()
+	return b.Close()
+}
