@@ -33,7 +33,7 @@ const (
 // again comes back as the same member of the group, with its state at hand.
 //
 //	LOCK              held while the process lives
-//	identity.json     format, instance id, ids of the application's internal topics
+//	identity.json     format, instance id, cluster id, ids of the application's internal topics
 //	stores/<name>/<n> the store of task n
 //
 // It is safe for concurrent use.
@@ -49,6 +49,7 @@ type Folder struct {
 type identity struct {
 	Format   int               `json:"format"`
 	Instance string            `json:"instance"`
+	Cluster  string            `json:"cluster,omitempty"`
 	Topics   map[string]string `json:"topics,omitempty"` // name to id, hex
 }
 
@@ -119,12 +120,15 @@ func (f *Folder) save() error {
 // Instance is the identity of this process; it is the same after a restart.
 func (f *Folder) Instance() string { return f.identity.Instance }
 
-// Topics are the internal topics that this folder's application has used: name
-// to topic id.
-func (f *Folder) Topics() map[string][16]byte {
+// Topics are the internal topics that this folder's application has used on the
+// cluster: name to topic id. On another cluster it has used none.
+func (f *Folder) Topics(cluster string) map[string][16]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	topics := map[string][16]byte{}
+	if f.identity.Cluster != cluster {
+		return topics
+	}
 	for name, s := range f.identity.Topics {
 		raw, err := hex.DecodeString(s)
 		if err != nil || len(raw) != 16 {
@@ -135,18 +139,18 @@ func (f *Folder) Topics() map[string][16]byte {
 	return topics
 }
 
-// SetTopics remembers the internal topics.
-func (f *Folder) SetTopics(topics map[string][16]byte) error {
+// SetTopics remembers the internal topics on a cluster.
+func (f *Folder) SetTopics(cluster string, topics map[string][16]byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	kept := map[string]string{}
 	for name, id := range topics {
 		kept[name] = hex.EncodeToString(id[:])
 	}
-	if maps.Equal(kept, f.identity.Topics) {
+	if cluster == f.identity.Cluster && maps.Equal(kept, f.identity.Topics) {
 		return nil
 	}
-	f.identity.Topics = kept
+	f.identity.Cluster, f.identity.Topics = cluster, kept
 	return f.save()
 }
 

@@ -34,7 +34,7 @@ func TestFolderKeepsItsIdentity(t *testing.T) {
 	dir := t.TempDir()
 	f := openFolder(t, dir, "")
 	id, topics := f.Instance(), map[string][16]byte{"app-x-changelog": {1, 2}}
-	if err := f.SetTopics(topics); err != nil {
+	if err := f.SetTopics("cluster", topics); err != nil {
 		t.Fatal(err)
 	}
 	closeFolder(t, f)
@@ -42,7 +42,10 @@ func TestFolderKeepsItsIdentity(t *testing.T) {
 	if f.Instance() != id || id == "" {
 		t.Errorf("instance %q after reopening, was %q", f.Instance(), id)
 	}
-	if got := f.Topics(); len(got) != 1 || got["app-x-changelog"] != topics["app-x-changelog"] {
+	if got := f.Topics("another"); len(got) != 0 {
+		t.Errorf("topics of another cluster: %v", got)
+	}
+	if got := f.Topics("cluster"); len(got) != 1 || got["app-x-changelog"] != topics["app-x-changelog"] {
 		t.Errorf("topics %v, want %v", got, topics)
 	}
 	closeFolder(t, f)

@@ -44,6 +44,7 @@ type LevelDB struct {
 	dir      string
 	db       *leveldb.DB
 	position Position
+	damaged  bool   // found while open: Close removes the files
 	key      []byte // scratch
 	batch    leveldb.Batch
 }
@@ -199,17 +200,21 @@ func (s *LevelDB) Wipe() error {
 	if err := s.db.Close(); err != nil {
 		return s.fail("wipe", err)
 	}
-	s.position = Position{}
+	s.position, s.damaged = Position{}, false
 	if err := RemoveLevelDB(s.dir); err != nil {
 		return err
 	}
 	return s.open()
 }
 
-// Close implements [Image].
+// Close implements [Image]. A store in which damage was found is removed, so
+// that the next owner rebuilds it from the changelog.
 func (s *LevelDB) Close() error {
 	if err := s.db.Close(); err != nil && !errors.Is(err, leveldb.ErrClosed) {
 		return s.fail("close", err)
+	}
+	if s.damaged {
+		return RemoveLevelDB(s.dir)
 	}
 	return nil
 }
@@ -226,6 +231,7 @@ func RemoveLevelDB(dir string) error {
 func (s *LevelDB) fail(op string, err error) error {
 	switch {
 	case lerrors.IsCorrupted(err):
+		s.damaged = true
 		return fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, s.dir, op, err)
 	case errors.Is(err, leveldb.ErrClosed):
 		return fmt.Errorf("%w: %s: %s", ErrClosed, s.dir, op)

@@ -147,6 +147,24 @@ func (c *Cluster) retry(ctx context.Context, f func() error) error {
 // Close closes all connections.
 func (c *Cluster) Close() { c.client.Close() }
 
+// ID is the cluster's id, "" when it has none.
+func (c *Cluster) ID(ctx context.Context) (string, error) {
+	var id string
+	err := c.retry(ctx, func() error {
+		req := kmsg.NewPtrMetadataRequest()
+		req.Topics = []kmsg.MetadataRequestTopic{}
+		resp, err := req.RequestWith(ctx, c.client)
+		if err == nil && resp.ClusterID != nil {
+			id = *resp.ClusterID
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("session: cluster id: %w", err)
+	}
+	return id, nil
+}
+
 // Topic is what the cluster knows about a topic.
 type Topic struct {
 	Name       string

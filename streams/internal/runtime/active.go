@@ -1,0 +1,173 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/internal/topology"
+	"github.com/millrace/millrace/streams/state"
+	"github.com/millrace/millrace/txn/session"
+)
+
+// input is one partition that a task reads.
+type input struct {
+	feed      *session.Feed
+	topic     session.TopicPartition
+	internal  bool  // a repartition topic: consumed records are purged
+	committed int64 // position of the last commit
+}
+
+// store is one store of a task.
+type store struct {
+	spec    *topology.Store
+	part    session.TopicPartition // its changelog
+	topicID [16]byte
+	epoch   int32 // of the changelog's leader when it was last asked
+	overlay *state.Overlay
+	ack     session.Ack // of the records logged to part
+	source  *input      // set: the changelog is this input, nothing is logged
+	release func()      // gives up the store's folder
+}
+
+// active is a task that runs. The worker's goroutine owns it.
+type active struct {
+	id     taskID
+	sub    *topology.Sub
+	task   task.Task
+	inputs []*input
+	stores []*store
+	cancel context.CancelFunc // of the context given to user code
+	record task.Record        // the record being processed
+	made   int64              // records processed since the last commit
+}
+
+// pick chooses the next record: the lowest timestamp of all inputs, the first
+// input in case of a tie. It chooses none while an input is empty that may still
+// have an older record on its way; hurry then asks to find out soon.
+func (a *active) pick() (in *input, rec *session.Record, hurry bool) {
+	if len(a.inputs) == 1 {
+		r, ok := a.inputs[0].feed.Head()
+		if !ok {
+			return nil, nil, false
+		}
+		return a.inputs[0], r, false
+	}
+again:
+	in, rec = nil, nil
+	empty := false
+	for _, i := range a.inputs {
+		r, ok := i.feed.Head()
+		switch {
+		case !ok:
+			empty = true
+		case rec == nil || r.Time.Before(rec.Time):
+			in, rec = i, r
+		}
+	}
+	if in == nil || !empty {
+		return in, rec, false
+	}
+	for _, i := range a.inputs {
+		if _, ok := i.feed.Head(); ok {
+			continue
+		}
+		if !i.feed.DryAfter(in.feed.Received()) {
+			return nil, nil, true
+		}
+		// The fetch that found it dry may have brought records before it did
+		// so, after the look above.
+		if _, ok := i.feed.Head(); ok {
+			goto again
+		}
+	}
+	return in, rec, false
+}
+
+// run processes up to budget records and reports how many. hurry is that of
+// pick.
+func (a *active) run(budget int) (n int, hurry bool, err error) {
+	for n < budget {
+		in, rec, wait := a.pick()
+		if in == nil {
+			return n, wait, nil
+		}
+		if err := a.process(rec); err != nil {
+			return n, false, fmt.Errorf("task %s/%d: %s/%d offset %d: %w", a.sub.Name, a.id.unit, rec.Topic, rec.Partition, rec.Offset, err)
+		}
+		in.feed.Pop()
+		n++
+	}
+	return n, false, nil
+}
+
+func (a *active) process(rec *session.Record) error {
+	r := &a.record
+	r.Topic, r.Partition, r.Offset, r.LeaderEpoch = rec.Topic, rec.Partition, rec.Offset, rec.LeaderEpoch
+	r.TimeMs, r.Key, r.Value = rec.Time.UnixMilli(), rec.Key, rec.Value
+	r.Headers = r.Headers[:0]
+	for _, h := range rec.Headers {
+		r.Headers = append(r.Headers, task.Header(h))
+	}
+	a.made++
+	return a.task.Process(r)
+}
+
+// dirty reports whether there is anything to commit.
+func (a *active) dirty() bool {
+	for _, i := range a.inputs {
+		if i.feed.Position() != i.committed {
+			return true
+		}
+	}
+	return false
+}
+
+// uncommitted is the memory that the stores hold for the open transaction.
+func (a *active) uncommitted() int {
+	n := 0
+	for _, s := range a.stores {
+		n += s.overlay.Size()
+	}
+	return n
+}
+
+// find returns a store by name, for the task's environment.
+func (a *active) find(name string) (state.Store, error) {
+	for _, s := range a.stores {
+		if s.spec.Name == name {
+			return s.overlay, nil
+		}
+	}
+	return nil, fmt.Errorf("streams: sub-topology %s has no store %q", a.sub.Name, name)
+}
+
+// close ends a task whose work is committed; its stores are flushed.
+func (a *active) close(reader *session.Reader) error {
+	return a.end(reader, (*state.Overlay).Close)
+}
+
+// drop ends a task as it is: nothing uncommitted survives, and nothing in doubt
+// reaches a store.
+func (a *active) drop(reader *session.Reader) error {
+	return a.end(reader, (*state.Overlay).Drop)
+}
+
+func (a *active) end(reader *session.Reader, closeStore func(*state.Overlay) error) error {
+	if a.cancel != nil {
+		a.cancel()
+	}
+	var errs []error
+	if a.task != nil {
+		errs = append(errs, a.task.Close())
+	}
+	for _, i := range a.inputs {
+		reader.Remove(i.feed)
+	}
+	for _, s := range a.stores {
+		errs = append(errs, closeStore(s.overlay))
+		s.release()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/streams/state"
+	"github.com/millrace/millrace/txn/session"
+)
+
+// errCrash marks the end of a run that OnStep asked for.
+var errCrash = errors.New("streams: run ended by OnStep")
+
+// step calls the hook, if there is one.
+func (w *worker) step(s session.Step) error {
+	if w.options.OnStep == nil {
+		return nil
+	}
+	if err := w.options.OnStep(w.number, s); err != nil {
+		return fmt.Errorf("%w: %s: %w", errCrash, s, err)
+	}
+	return nil
+}
+
+// commit makes everything since the last commit visible at once, and then lets
+// the stores accept it. An error leaves the tasks of no use.
+func (w *worker) commit(ctx context.Context) error {
+	w.committed = time.Now()
+	offsets := w.offsets()
+	if len(offsets) == 0 && w.producer.Sent() == 0 {
+		return nil
+	}
+	if err := w.step(StepLog); err != nil {
+		return err
+	}
+	if err := w.log2changelogs(ctx); err != nil {
+		return err
+	}
+	sent := w.producer.Sent()
+	if err := w.producer.Commit(ctx, offsets, w.joined.Generation); err != nil {
+		return err
+	}
+	if err := w.settle(); err != nil {
+		return err
+	}
+	w.progress.Emitted += sent
+	w.progress.Commits++
+	w.progress.Tasks = len(w.tasks)
+	if w.options.OnProgress != nil {
+		w.options.OnProgress(w.progress)
+	}
+	w.purge.offer(w.tasks)
+	return nil
+}
+
+// offsets lists the positions that have moved, each with its task's progress.
+func (w *worker) offsets() session.Offsets {
+	var offsets session.Offsets
+	for _, a := range w.tasks {
+		if !a.dirty() {
+			continue
+		}
+		if offsets == nil {
+			offsets = session.Offsets{}
+		}
+		progress := a.task.Progress()
+		for _, in := range a.inputs {
+			if at := in.feed.Position(); at != in.committed {
+				offsets[in.topic] = session.Offset{Next: at, LeaderEpoch: in.feed.LeaderEpoch(), Metadata: progress}
+			}
+		}
+	}
+	return offsets
+}
+
+// log2changelogs sends what each store has changed.
+func (w *worker) log2changelogs(ctx context.Context) error {
+	var r session.Record
+	for _, a := range w.tasks {
+		for _, s := range a.stores {
+			if s.source != nil || s.spec.Changelog == "" {
+				continue
+			}
+			r.Topic, r.Partition = s.part.Topic, s.part.Partition
+			err := s.overlay.Log(func(key, value []byte) error {
+				r.Key, r.Value = key, value
+				return w.producer.Send(ctx, &r, &s.ack)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle tells inputs and stores that the transaction is committed.
+func (w *worker) settle() error {
+	now := time.Now().UnixMilli()
+	for _, a := range w.tasks {
+		for _, in := range a.inputs {
+			in.committed = in.feed.Position()
+		}
+		for _, s := range a.stores {
+			if err := w.step(StepStore); err != nil {
+				return err
+			}
+			if err := s.overlay.Commit(s.next(now)); err != nil {
+				return err
+			}
+		}
+		w.progress.Processed += a.made
+		a.made = 0
+	}
+	return w.step(StepStored)
+}
+
+// next is the position of a store after a commit.
+func (s *store) next(nowMs int64) state.Position {
+	p := s.overlay.Position()
+	switch {
+	case s.source != nil:
+		if at := s.source.feed.Position(); at > p.Next || !p.Known() {
+			epoch := s.source.feed.LeaderEpoch()
+			if epoch < 0 {
+				epoch = p.LeaderEpoch
+				if !p.Known() {
+					epoch = -1
+				}
+			}
+			return state.Position{TopicID: s.topicID, Next: at, LeaderEpoch: epoch, TimeMs: nowMs}
+		}
+	case s.ack.Next() > p.Next:
+		return state.Position{TopicID: s.topicID, Next: s.ack.Next(), LeaderEpoch: s.epoch, TimeMs: nowMs}
+	}
+	return p
+}

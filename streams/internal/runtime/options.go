@@ -1,0 +1,151 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/millrace/millrace/streams/state"
+	"github.com/millrace/millrace/txn/session"
+)
+
+// Cluster says where the brokers are and how to reach them.
+type Cluster interface {
+	Seeds() []string
+	Dial(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Options tune a run. The zero value works.
+type Options struct {
+	// StateDir is this process's folder for stores and identity. Empty keeps
+	// all stores in memory: then every start restores from the changelogs, and
+	// the process is a new member of the group each time.
+	StateDir string
+	// InstanceID overrides the identity kept in StateDir.
+	InstanceID string
+	// Workers is how many run in this process. Default 1.
+	Workers int
+	// CommitInterval is the longest time between a record and its commit.
+	// Default 100 ms.
+	CommitInterval time.Duration
+	// TransactionTimeout is after how long the coordinator aborts an open
+	// transaction, of a process that died for instance. Default 10 s.
+	TransactionTimeout time.Duration
+	// SessionTimeout is after how long a silent worker loses its tasks, default
+	// 45 s; Heartbeat is how often it speaks, default 1 s; RebalanceTimeout is
+	// how long the group waits for it to join again, default 60 s.
+	SessionTimeout, Heartbeat, RebalanceTimeout time.Duration
+	// UncommittedBytes is how much the stores of a worker may hold uncommitted
+	// before it commits early. Default 64 MiB.
+	UncommittedBytes int
+	// PurgeInterval is how often consumed records of repartition topics are
+	// deleted. Default 30 s.
+	PurgeInterval time.Duration
+	// Replication is the replication factor of internal topics, 0 for the
+	// cluster's default.
+	Replication int16
+	// CreateMissing makes internal topics that are missing although the
+	// application has processed records before. Without it that is an error,
+	// because usually they were deleted, with the state in them.
+	CreateMissing bool
+	// Leave makes the process leave the group when it stops, so that others
+	// take over at once. By default a process with a StateDir keeps its place
+	// for SessionTimeout, to find it free after a restart.
+	Leave bool
+	// Store tunes the overlays of the stores.
+	Store state.OverlayOptions
+	// Logger gets what happens; nil discards it.
+	Logger *slog.Logger
+
+	// OnState is called when a worker's state changes, on its goroutine.
+	OnState func(worker int, s State)
+	// OnProgress is called after each commit, on the worker's goroutine.
+	OnProgress func(Progress)
+	// OnStep is called before each step of each commit, on the worker's
+	// goroutine. An error from it ends the run there and then, as a crash
+	// would: nothing is flushed, aborted or left. It exists for tests of crash
+	// safety.
+	OnStep func(worker int, s session.Step) error
+}
+
+// Steps of a commit beyond those of the session.
+const (
+	StepLog    session.Step = "log"    // before the stores' changes go to the changelogs
+	StepStore  session.Step = "store"  // before each store accepts its changes
+	StepStored session.Step = "stored" // after the last store did
+)
+
+// State is what a worker is doing.
+type State string
+
+// The states of a worker, in the usual order.
+const (
+	Joining   State = "joining"
+	Restoring State = "restoring"
+	Running   State = "running"
+	Stopped   State = "stopped"
+)
+
+// Progress is what a worker has committed since it started.
+type Progress struct {
+	Worker    int
+	Processed int64 // records consumed
+	Emitted   int64 // records sent, changelog records included
+	Commits   int64
+	Tasks     int
+}
+
+// Validate names the field that is out of its limits.
+func (o Options) Validate() error {
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{
+		{"CommitInterval", o.CommitInterval}, {"TransactionTimeout", o.TransactionTimeout},
+		{"SessionTimeout", o.SessionTimeout}, {"Heartbeat", o.Heartbeat},
+		{"RebalanceTimeout", o.RebalanceTimeout}, {"PurgeInterval", o.PurgeInterval},
+	} {
+		if d.v < 0 {
+			return fmt.Errorf("streams: %s is %v, must not be negative", d.name, d.v)
+		}
+	}
+	o = o.withDefaults()
+	switch {
+	case o.Workers < 0 || o.Workers > 1024:
+		return fmt.Errorf("streams: Workers is %d, must be between 1 and 1024", o.Workers)
+	case o.UncommittedBytes < 0:
+		return fmt.Errorf("streams: UncommittedBytes is %d, must not be negative", o.UncommittedBytes)
+	case o.CommitInterval*2 > o.TransactionTimeout:
+		return fmt.Errorf("streams: CommitInterval %v is more than half of TransactionTimeout %v", o.CommitInterval, o.TransactionTimeout)
+	}
+	return o.Store.Validate()
+}
+
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&o.CommitInterval, 100*time.Millisecond)
+	set(&o.TransactionTimeout, 10*time.Second)
+	set(&o.SessionTimeout, 45*time.Second)
+	set(&o.Heartbeat, time.Second)
+	set(&o.RebalanceTimeout, time.Minute)
+	set(&o.PurgeInterval, 30*time.Second)
+	if o.Workers == 0 {
+		o.Workers = 1
+	}
+	if o.UncommittedBytes == 0 {
+		o.UncommittedBytes = 64 << 20
+	}
+	if o.Replication == 0 {
+		o.Replication = -1
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

@@ -1,0 +1,68 @@
+package runtime
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/streams/internal/topology"
+	"github.com/millrace/millrace/txn/session"
+)
+
+// plan is the topology on this cluster: everything that was found out before
+// the first worker starts. It does not change afterwards.
+type plan struct {
+	app     *topology.Topology
+	counts  topology.Counts
+	topics  map[string]session.Topic // all that are read or logged to
+	sources []string                 // sorted
+	units   int32                    // tasks are numbered 0 to units-1
+	// tombstones is how long changelogs keep them at least, by topic; 0 when
+	// unknown or for ever.
+	tombstones map[string]time.Duration
+}
+
+// taskID is one task: a sub-topology, by index, on one partition number.
+type taskID struct {
+	sub  int
+	unit int32
+}
+
+func compareTasks(a, b taskID) int {
+	return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.sub, b.sub))
+}
+
+// tasks lists the tasks of some units, in order.
+func (p *plan) tasks(units []int32) []taskID {
+	var ids []taskID
+	for i := range p.app.Subs {
+		for _, u := range units {
+			if u < p.counts.Tasks[p.app.Subs[i].Name] {
+				ids = append(ids, taskID{i, u})
+			}
+		}
+	}
+	slices.SortFunc(ids, compareTasks)
+	return ids
+}
+
+// inputs lists the partitions that a task reads, in the order of its sources.
+func (p *plan) inputs(id taskID) []session.TopicPartition {
+	var parts []session.TopicPartition
+	for _, s := range p.app.Subs[id.sub].Sources {
+		if int(id.unit) < len(p.topics[s.Topic].Partitions) {
+			parts = append(parts, session.TopicPartition{Topic: s.Topic, Partition: id.unit})
+		}
+	}
+	return parts
+}
+
+// epoch is the leader epoch of a partition when the plan was made. It may be
+// older than the truth, never newer.
+func (p *plan) epoch(part session.TopicPartition) int32 {
+	t := p.topics[part.Topic]
+	if int(part.Partition) >= len(t.Partitions) {
+		return -1
+	}
+	return t.Partitions[part.Partition].LeaderEpoch
+}

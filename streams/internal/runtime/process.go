@@ -1,0 +1,118 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/txn/session"
+)
+
+// budget is how many records a task processes before the worker looks up: at
+// the clock, at the group and at its other tasks.
+const budget = 500
+
+// process runs the tasks until ctx ends, the group changes or something fails.
+func (w *worker) process(ctx context.Context) error {
+	changed := w.member.Changed()
+	timer := time.NewTimer(w.options.CommitInterval)
+	defer timer.Stop()
+	w.committed = time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+			return errRebalance
+		default:
+		}
+		n, hurry, err := w.turn(ctx)
+		if err != nil {
+			return err
+		}
+		if err := w.commitIfDue(); err != nil {
+			return spoil(err)
+		}
+		if n > 0 {
+			continue
+		}
+		if hurry {
+			w.reader.Hurry()
+		}
+		timer.Reset(w.untilCommit())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+			return errRebalance
+		case <-w.reader.Arrived():
+		case <-timer.C:
+		}
+	}
+}
+
+// turn gives each task its budget.
+func (w *worker) turn(ctx context.Context) (n int, hurry bool, err error) {
+	for _, a := range w.tasks {
+		k, h, err := a.run(budget)
+		n, hurry = n+k, hurry || h
+		if err != nil {
+			return n, hurry, spoil(err)
+		}
+		if k > 0 {
+			continue
+		}
+		for _, in := range a.inputs {
+			if in.feed.Err() == nil {
+				continue
+			}
+			if err := w.mend(ctx, in); err != nil {
+				return n, hurry, fmt.Errorf("task %s/%d: %w", a.sub.Name, a.id.unit, err)
+			}
+		}
+	}
+	return n, hurry, nil
+}
+
+// mend deals with an input that cannot go on. Records that a source topic's
+// retention deleted before they were read are lost to this application, which is
+// said loudly, and reading goes on at the new start. Everything else ends the
+// run: a log that is shorter than what was read, a topic made anew, damage.
+func (w *worker) mend(ctx context.Context, in *input) error {
+	err := in.feed.Err()
+	if !errors.Is(err, session.ErrOutOfRange) || in.internal {
+		return err
+	}
+	starts, lerr := w.cluster.List(ctx, session.Start, []session.TopicPartition{in.topic})
+	if lerr != nil {
+		return lerr
+	}
+	at, start := in.feed.Position(), starts[in.topic]
+	if start <= at {
+		return fmt.Errorf("%w: the log is shorter than what was read", err)
+	}
+	w.log.Error("records were deleted before they were read", "topic", in.topic.Topic, "partition", in.topic.Partition, "from", at, "to", start)
+	w.reader.Remove(in.feed)
+	in.feed = w.reader.Add(in.topic, start)
+	return nil
+}
+
+// commitIfDue commits when the interval is over or too much is held in memory.
+func (w *worker) commitIfDue() error {
+	if w.untilCommit() > 0 {
+		held := 0
+		for _, a := range w.tasks {
+			held += a.uncommitted()
+		}
+		if held < w.options.UncommittedBytes {
+			return nil
+		}
+	}
+	return w.commit(w.life)
+}
+
+// untilCommit is the time left of the commit interval, 0 when it is over.
+func (w *worker) untilCommit() time.Duration {
+	return max(0, w.options.CommitInterval-time.Since(w.committed))
+}

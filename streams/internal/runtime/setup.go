@@ -1,0 +1,117 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/streams/internal/assign"
+	"github.com/millrace/millrace/streams/internal/topology"
+	"github.com/millrace/millrace/streams/state"
+	"github.com/millrace/millrace/txn/session"
+)
+
+// run is one call of Run: what its workers share, read only once they started.
+type run struct {
+	app      *topology.Topology
+	cluster  Cluster
+	options  Options
+	log      *slog.Logger
+	admin    *kgo.Client
+	folder   *state.Folder // nil without a StateDir
+	identity string
+}
+
+// identify opens the state folder, or makes up an identity for this run.
+func (r *run) identify() error {
+	if r.options.StateDir == "" {
+		var random [8]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return fmt.Errorf("streams: identity: %w", err)
+		}
+		r.identity = hex.EncodeToString(random[:])
+		return nil
+	}
+	folder, err := state.OpenFolder(filepath.Join(r.options.StateDir, r.app.AppID), r.options.InstanceID)
+	if err != nil {
+		return fmt.Errorf("streams: application %s: %w", r.app.AppID, err)
+	}
+	r.folder, r.identity = folder, folder.Instance()
+	return nil
+}
+
+func (r *run) closeFolder() {
+	if err := r.folder.Close(); err != nil {
+		r.log.Warn("state folder", "error", err)
+	}
+}
+
+func (r *run) clusterOptions(clientID string) session.ClusterOptions {
+	return session.ClusterOptions{Seeds: r.cluster.Seeds(), Dial: r.cluster.Dial, ClientID: clientID, Logger: r.log}
+}
+
+// prepare makes the plan.
+func (r *run) prepare(ctx context.Context) (*plan, error) {
+	cluster, err := session.Connect(ctx, r.clusterOptions(r.app.AppID))
+	if err != nil {
+		return nil, err
+	}
+	defer cluster.Close()
+	p := &preparer{app: r.app, cluster: cluster, admin: r.admin, folder: r.folder, options: r.options, log: r.log}
+	return p.prepare(ctx)
+}
+
+// names gives a worker its identities: the instance id, "" for a dynamic member,
+// and the transactional id.
+func (r *run) names(number int) (instance, txnID string) {
+	name := fmt.Sprintf("%s-%d", r.identity, number)
+	if r.folder != nil {
+		instance = name
+	}
+	return instance, r.app.AppID + "-" + name
+}
+
+// claim is what a worker asks for when it joins for the first time: its share of
+// the tasks that have stores in the folder.
+func (r *run) claim(number int, p *plan) (assign.Claim, error) {
+	c := assign.Claim{Generation: -1}
+	if r.folder == nil {
+		return c, nil
+	}
+	have := map[int32]bool{}
+	for i := range p.app.Subs {
+		for _, s := range p.app.Subs[i].Stores {
+			if s.InMemory {
+				continue
+			}
+			units, err := r.folder.Stores(s.Name)
+			if err != nil {
+				return c, err
+			}
+			for _, u := range units {
+				have[u] = true
+			}
+		}
+	}
+	for u := range p.units {
+		if have[u] && int(u)%r.options.Workers == number {
+			c.Units = append(c.Units, u)
+		}
+	}
+	return c, nil
+}
+
+// adminClient is for what sessions do not do: topics and deletes.
+func (r *run) adminClient() (*kgo.Client, error) {
+	opts := []kgo.Opt{kgo.SeedBrokers(r.cluster.Seeds()...), kgo.ClientID(r.app.AppID + "-admin"), kgo.Dialer(r.cluster.Dial)}
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("streams: %w", err)
+	}
+	return client, nil
+}

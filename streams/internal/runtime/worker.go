@@ -1,0 +1,329 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/streams/internal/assign"
+	"github.com/millrace/millrace/streams/state"
+	"github.com/millrace/millrace/txn/session"
+)
+
+// worker runs tasks. Everything in it belongs to the goroutine of run.
+type worker struct {
+	number  int
+	plan    *plan
+	options Options
+	folder  *state.Folder // shared by the workers of the process; nil without StateDir
+	log     *slog.Logger
+
+	cluster  *session.Cluster
+	balancer *balancer
+	member   *session.Member
+	reader   *session.Reader
+	producer *session.Producer
+	purge    *purger
+	ctx      context.Context // of the run; user code sees it
+	life     context.Context // outlives the run's: a commit is not cut short by a stop
+
+	joined    session.Joined
+	units     []int32
+	tasks     []*active // sorted by id
+	committed time.Time // when the last commit began
+	progress  Progress
+}
+
+// stopTime bounds what a stop may take.
+const stopTime = 15 * time.Second
+
+// newWorker connects. instance is "" for a dynamic member.
+func newWorker(ctx context.Context, number int, p *plan, r *run) (*worker, error) {
+	w := &worker{
+		number: number, plan: p, options: r.options, folder: r.folder,
+		log: r.log.With("app", p.app.AppID, "worker", number), life: context.WithoutCancel(ctx),
+		progress: Progress{Worker: number},
+	}
+	instance, txnID := r.names(number)
+	var err error
+	if w.cluster, err = session.Connect(ctx, r.clusterOptions(fmt.Sprintf("%s-%d", p.app.AppID, number))); err != nil {
+		return nil, err
+	}
+	w.balancer = &balancer{plan: p, claim: assign.Claim{Generation: -1}}
+	if w.balancer.claim, err = r.claim(number, p); err == nil {
+		w.member, err = w.cluster.NewMember(session.MemberOptions{
+			Group: p.app.AppID, Instance: instance, Balancer: w.balancer,
+			Session: r.options.SessionTimeout, Heartbeat: r.options.Heartbeat, Rebalance: r.options.RebalanceTimeout,
+		})
+	}
+	if err == nil {
+		w.producer, err = w.cluster.NewProducer(ctx, session.ProducerOptions{
+			TransactionalID: txnID, Timeout: r.options.TransactionTimeout, OnStep: w.hook(),
+		})
+	}
+	if err != nil {
+		w.cluster.Close()
+		return nil, err
+	}
+	w.reader = w.cluster.NewReader(session.ReaderOptions{})
+	w.purge = newPurger(r.admin, r.options.PurgeInterval, w.log)
+	return w, nil
+}
+
+// hook passes the steps of a commit on.
+func (w *worker) hook() func(session.Step) error {
+	if w.options.OnStep == nil {
+		return nil
+	}
+	return w.step
+}
+
+func (w *worker) enter(s State) {
+	w.log.Debug("worker", "state", s, "tasks", len(w.tasks))
+	if w.options.OnState != nil {
+		w.options.OnState(w.number, s)
+	}
+}
+
+// run works until ctx ends, then stops in order; or until an error that cannot
+// be recovered from.
+func (w *worker) run(ctx context.Context) error {
+	w.ctx = ctx
+	err := w.work(ctx)
+	if errors.Is(err, errCrash) {
+		w.vanish()
+		return err
+	}
+	stopping, cancel := context.WithTimeout(w.life, stopTime)
+	defer cancel()
+	return errors.Join(err, w.stop(stopping, err))
+}
+
+// spoiled wraps an error that leaves the tasks and the open transaction of no
+// use: part of something has been done.
+type spoiled struct{ error }
+
+func (s spoiled) Unwrap() error { return s.error }
+
+// spoil marks err, if there is one.
+func spoil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return spoiled{err}
+}
+
+// work is the life of a worker: join, take over, process, and again after a
+// rebalance or a failure that leaves nothing behind.
+func (w *worker) work(ctx context.Context) error {
+	join := true // before anything else
+	for {
+		err := w.once(ctx, join)
+		if errors.Is(err, errCrash) {
+			return err
+		}
+		if errors.As(err, new(spoiled)) {
+			if again := w.startOver(ctx); again != nil {
+				return errors.Join(err, again)
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		join = errors.Is(err, errRebalance) || errors.Is(err, session.ErrFenced)
+		switch {
+		case errors.Is(err, errRebalance):
+		case recoverable(err):
+			w.log.Warn("starting over from the last commit", "error", err)
+		default:
+			return err
+		}
+	}
+}
+
+// errRebalance ends a generation.
+var errRebalance = errors.New("streams: the group is rebalancing")
+
+// recoverable reports a failure after which the same work can be done again.
+func recoverable(err error) bool {
+	return errors.Is(err, session.ErrAborted) || errors.Is(err, session.ErrUnknownOutcome) ||
+		errors.Is(err, session.ErrFenced) && !errors.Is(err, errReplaced) || errors.Is(err, state.ErrCorrupt)
+}
+
+// errReplaced marks the fencing that is final: another process has this
+// worker's place in the group.
+var errReplaced = errors.New("streams: this worker was replaced")
+
+// once joins if need be, takes over what is missing, and processes.
+func (w *worker) once(ctx context.Context, join bool) error {
+	if join {
+		if err := w.join(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.fill(ctx); err != nil {
+		return err
+	}
+	w.enter(Running)
+	if err := w.process(ctx); !errors.Is(err, errRebalance) {
+		return err
+	}
+	if w.member.Lost() {
+		return w.lost()
+	}
+	if err := w.commit(w.life); err != nil {
+		return spoil(err)
+	}
+	return errRebalance
+}
+
+// lost reports that others own the tasks by now: what is open here must not be
+// seen, and what is in memory is outdated.
+func (w *worker) lost() error {
+	return spoil(fmt.Errorf("%w: the group went on without this worker", session.ErrFenced))
+}
+
+// join becomes a member of the group's next generation and gives up the tasks
+// that others have now. Everything is committed.
+func (w *worker) join(ctx context.Context) error {
+	w.enter(Joining)
+	joined, err := w.member.Join(ctx)
+	if err != nil {
+		if errors.Is(err, session.ErrFenced) {
+			return fmt.Errorf("%w: %w", errReplaced, err)
+		}
+		return err
+	}
+	units, err := parse(joined.Assignment)
+	if err != nil {
+		return err
+	}
+	w.joined, w.units = joined, units
+	w.balancer.claim = assign.Claim{Generation: joined.Generation.ID, Units: units}
+	w.log.Info("joined", "generation", joined.Generation.ID, "units", units)
+	if !joined.Continued {
+		return w.dropTasks()
+	}
+	keep := w.plan.tasks(units)
+	var errs []error
+	w.tasks = slices.DeleteFunc(w.tasks, func(a *active) bool {
+		if slices.Contains(keep, a.id) {
+			return false
+		}
+		errs = append(errs, a.close(w.reader))
+		return true
+	})
+	return errors.Join(errs...)
+}
+
+// fill takes over the assigned tasks that do not run yet. A rebalance cuts it
+// short; the stores keep what was restored.
+func (w *worker) fill(ctx context.Context) error {
+	var missing []taskID
+	for _, id := range w.plan.tasks(w.units) {
+		if !slices.ContainsFunc(w.tasks, func(a *active) bool { return a.id == id }) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	w.enter(Restoring)
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := w.member.Changed()
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-bounded.Done():
+		}
+	}()
+	tasks, err := w.takeOver(bounded, missing)
+	if err != nil {
+		if bounded.Err() == nil || ctx.Err() != nil {
+			return err
+		}
+		w.log.Info("restore was interrupted by the group", "cause", err)
+		if w.member.Lost() {
+			return w.lost()
+		}
+		return errRebalance
+	}
+	w.tasks = append(w.tasks, tasks...)
+	slices.SortFunc(w.tasks, func(a, b *active) int { return compareTasks(a.id, b.id) })
+	return nil
+}
+
+// startOver forgets everything since the last commit. The producer takes a new
+// epoch when its state is in doubt.
+func (w *worker) startOver(ctx context.Context) error {
+	if ctx.Err() != nil {
+		stopping, cancel := context.WithTimeout(w.life, stopTime)
+		defer cancel()
+		ctx = stopping
+	}
+	if err := w.dropTasks(); err != nil {
+		return err
+	}
+	if w.producer.Abort(ctx) == nil {
+		return nil
+	}
+	return w.producer.Renew(ctx)
+}
+
+func (w *worker) dropTasks() error {
+	var errs []error
+	for _, a := range w.tasks {
+		errs = append(errs, a.drop(w.reader))
+	}
+	w.tasks = nil
+	return errors.Join(errs...)
+}
+
+// stop commits, unless an error came before, and lets go of everything.
+func (w *worker) stop(ctx context.Context, cause error) error {
+	var errs []error
+	if cause == nil {
+		if err := w.commit(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("streams: last commit: %w", err))
+			cause = err
+		}
+	}
+	if cause != nil {
+		errs = append(errs, w.dropTasks())
+	}
+	for _, a := range w.tasks {
+		errs = append(errs, a.close(w.reader))
+	}
+	w.tasks = nil
+	if err := w.producer.Close(ctx); err != nil && !errors.Is(err, session.ErrFenced) {
+		errs = append(errs, err)
+	}
+	if w.options.Leave || w.folder == nil {
+		errs = append(errs, w.member.Leave(ctx))
+	} else {
+		w.member.Close()
+	}
+	w.release()
+	w.enter(Stopped)
+	return errors.Join(errs...)
+}
+
+// vanish is the end that a crash makes: only what this process would lose
+// anyway is let go of.
+func (w *worker) vanish() {
+	// What a crash leaves is what is on disk; a close error changes nothing.
+	_ = w.dropTasks()
+	w.member.Close()
+	w.release()
+}
+
+func (w *worker) release() {
+	w.purge.close()
+	w.reader.Close()
+	w.cluster.Close()
+}
