@@ -205,6 +205,23 @@ func (d *Driver) Written() []Raw {
 	return w
 }
 
+// Topic is what is committed to one partition of a topic, internal topics
+// included.
+func (d *Driver) Topic(name string, partition int32) []Raw {
+	var all []Raw
+	if t := d.cluster.topic(name); int(partition) < len(t.partitions) {
+		for i := range t.partitions[partition] {
+			all = append(all, raw(&t.partitions[partition][i].Record))
+		}
+	}
+	return all
+}
+
+func raw(r *task.Record) Raw {
+	return Raw{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+		Time: time.UnixMilli(r.TimeMs).UTC(), Key: r.Key, Value: r.Value, Headers: r.Headers}
+}
+
 func (d *Driver) process() error {
 	for busy := true; busy; {
 		busy = false
@@ -237,8 +254,7 @@ func (d *Driver) commit() error {
 	for _, o := range d.pending {
 		r := d.cluster.append(o)
 		if !d.inner[o.Topic] {
-			d.written = append(d.written, Raw{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
-				Time: time.UnixMilli(r.TimeMs).UTC(), Key: r.Key, Value: r.Value, Headers: r.Headers})
+			d.written = append(d.written, raw(&r))
 		}
 	}
 	d.pending = d.pending[:0]
