@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/snappy"
@@ -173,4 +174,33 @@ func TestMarkers(t *testing.T) {
 	if _, ok, err := batchOf(t, record.None, 1, 1).Marker(); ok || err != nil {
 		t.Fatalf("data is a marker: %v, %v", ok, err)
 	}
+}
+
+// TestConcurrentCodecs has many goroutines share the pools of encoders and decoders; each must get its own records back.
+func TestConcurrentCodecs(t *testing.T) {
+	t.Parallel()
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			var w record.Builder
+			var s record.Scratch
+			value := bytes.Repeat([]byte{byte(g)}, 100+g)
+			for i := range 50 {
+				w.Reset(record.BuilderOptions{Codec: codecs[i%len(codecs)]})
+				w.Append(1, nil, value, nil)
+				b, err := w.Batch()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for r, err := range b.Records(&s) {
+					if err != nil || !bytes.Equal(r.Value, value) {
+						t.Errorf("goroutine %d, round %d: %x, %v", g, i, r.Value, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

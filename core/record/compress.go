@@ -95,8 +95,9 @@ func lz4Framed(dst, src []byte) ([]byte, error) {
 	if err == nil {
 		err = w.z.Close()
 	}
-	if err == nil { // one that failed may be in any state
+	out := w.out.take() // before the writer is somebody else's
+	if err == nil {     // one that failed may be in any state
 		lz4Writers.Put(w)
 	}
-	return w.out.take(), err
+	return out, err
 }

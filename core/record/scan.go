@@ -54,16 +54,14 @@ func scan(p []byte, i int, r *raw) (next int, reason string) {
 	if r.value, i = nullable(p, i); i < 0 {
 		return 0, badValue
 	}
+	if i == end-1 && p[i] == 0 { // no headers, as most records
+		r.headerCount, r.headers = 0, nil
+		return end, ""
+	}
 	if r.headerCount, i = varint32(p, i); i < 0 || r.headerCount < 0 {
 		return 0, badHeaderCount
 	}
 	r.headers = p[i:]
-	if r.headerCount == 0 {
-		if i != end {
-			return 0, badTail
-		}
-		return end, ""
-	}
 	return scanHeaders(p, i, r.headerCount)
 }
 

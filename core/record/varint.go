@@ -25,10 +25,17 @@ func uvarint(p []byte, i, maxLen int) (v uint64, next int) {
 	return 0, -1
 }
 
-// varint32 reads an int32. The one-byte case is apart so that it is inlined where it matters.
+// varint32 reads an int32. Numbers of one and two bytes, nearly all that records have, take the short way.
 func varint32(p []byte, i int) (int32, int) {
-	if i < len(p) && p[i] < 0x80 {
-		return int32(p[i]>>1) ^ -int32(p[i]&1), i + 1
+	if uint(i) < uint(len(p)) {
+		c := int32(p[i])
+		if c < 0x80 {
+			return c>>1 ^ -(c & 1), i + 1
+		}
+		if uint(i+1) < uint(len(p)) && p[i+1] < 0x80 {
+			c = c&0x7f | int32(p[i+1])<<7
+			return c>>1 ^ -(c & 1), i + 2
+		}
 	}
 	return longVarint32(p, i)
 }
