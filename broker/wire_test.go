@@ -11,8 +11,16 @@ import (
 )
 
 // batchOf makes a batch of records with these values.
-func batchOf(values ...string) []byte {
+func batchOf(values ...string) []byte { return build(record.BuilderOptions{}, values) }
+
+// idempotentBatch makes a batch of a producer.
+func idempotentBatch(id int64, epoch int16, sequence int32, values ...string) []byte {
+	return build(record.BuilderOptions{Producer: &record.Producer{ID: id, Epoch: epoch, Sequence: sequence}}, values)
+}
+
+func build(o record.BuilderOptions, values []string) []byte {
 	var b record.Builder
+	b.Reset(o)
 	for _, v := range values {
 		b.Append(time.Now().UnixMilli(), nil, []byte(v), nil)
 	}

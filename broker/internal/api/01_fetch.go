@@ -170,7 +170,7 @@ func (f *fetch) lookAt(r *fetchRow, left int64) {
 	if r.code = checkEpoch(r.leaderEpoch, marks.LeaderEpoch); r.code != 0 {
 		return
 	}
-	if f.maxBytes < 0 || r.maxBytes < 0 || f.isolation < 0 || f.isolation > 1 {
+	if f.maxBytes < 0 || r.maxBytes < 0 || !f.knownIsolation() {
 		r.code = kerr.UnknownServerError.Code
 		return
 	}
@@ -189,6 +189,16 @@ func (f *fetch) lookAt(r *fetchRow, left int64) {
 	}
 	r.read, r.marks = read, read.Marks
 }
+
+// code is the error of the whole request that has rows all the same.
+func (f *fetch) code() int16 {
+	if !f.knownIsolation() {
+		return kerr.UnknownServerError.Code
+	}
+	return 0
+}
+
+func (f *fetch) knownIsolation() bool { return f.isolation == 0 || f.isolation == 1 }
 
 // find looks the row's partition up.
 func (f *fetch) find(r *fetchRow) int16 {
@@ -253,7 +263,7 @@ func (f *fetch) ready() bool {
 // finish answers the request with what the last look found. The files stay open
 // until the answer has left.
 func (f *fetch) finish() {
-	a, e := f.head(0, 0)
+	a, e := f.head(f.code(), 0)
 	reads := make([]*partition.Read, 0, len(f.rows))
 	e.array(len(f.topics))
 	for i := range f.topics {
