@@ -17,7 +17,7 @@
 //     sector by sector and in any order; a hole reads as zeros.
 //  2. A name (created, renamed, removed) survives once SyncDir of its folder
 //     has returned nil. File.Sync does not make the file's own name durable.
-//     Rename is atomic: after a crash a name leads to the old or the new file.
+//     Rename within a folder is atomic: after a crash both names are as before or both as after.
 //  3. When Sync returns an error, the state of the unsynced bytes is unknown
 //     and stays unknown: the kernel may have dropped them and will answer nil
 //     the next time. Nobody may sync that file again and believe the answer.
