@@ -16,7 +16,7 @@ import (
 // TestSnapshotRefuses flips every bit of a snapshot and cuts it at every length: an error each time, and the table stays.
 func TestSnapshotRefuses(t *testing.T) {
 	t.Parallel()
-	l := log{t: t, now: 5}
+	l := partition{t: t, now: 5}
 	for i := range int32(3) {
 		l.produce(1, 0, i, 1, true)
 		l.produce(2, 0, i, 1, false)
@@ -47,7 +47,7 @@ func TestSnapshotRefuses(t *testing.T) {
 // count says. They must be the last batches.
 func TestSnapshotForKafka(t *testing.T) {
 	t.Parallel()
-	l := log{t: t, now: 5}
+	l := partition{t: t, now: 5}
 	for i := range int32(6) {
 		l.produce(7, 2, i*10, 10, true)
 	}

@@ -16,8 +16,8 @@ func codeOf(err error) int16 {
 	return 0
 }
 
-// log is a partition reduced to its producer table: it gives offsets and applies what the table lets in.
-type log struct {
+// partition is one reduced to its producer table: it gives offsets and applies what the table lets in.
+type partition struct {
 	t *testing.T
 	producer.Table
 	next int64
@@ -25,7 +25,7 @@ type log struct {
 }
 
 // produce sends n records from sequence seq on, and gives the base offset, whether it was a duplicate, and the code.
-func (l *log) produce(id int64, epoch int16, seq, n int32, txn bool) (base int64, dup bool, code int16) {
+func (l *partition) produce(id int64, epoch int16, seq, n int32, txn bool) (base int64, dup bool, code int16) {
 	l.t.Helper()
 	b := producer.Batch{
 		ProducerID: id, Epoch: epoch, BaseSequence: seq, LastSequence: int32((int64(seq) + int64(n) - 1) & math.MaxInt32),
@@ -47,7 +47,7 @@ func (l *log) produce(id int64, epoch int16, seq, n int32, txn bool) (base int64
 	return b.BaseOffset, false, 0
 }
 
-func (l *log) end(m producer.Marker) (first int64, had bool, err error) {
+func (l *partition) end(m producer.Marker) (first int64, had bool, err error) {
 	l.t.Helper()
 	if err := l.CheckMarker(m); err != nil {
 		return -1, false, err
@@ -58,7 +58,7 @@ func (l *log) end(m producer.Marker) (first int64, had bool, err error) {
 }
 
 // want checks the answer to a batch.
-func (l *log) want(base int64, dup bool, code int16) func(int64, bool, int16) {
+func (l *partition) want(base int64, dup bool, code int16) func(int64, bool, int16) {
 	return func(b int64, d bool, c int16) {
 		l.t.Helper()
 		if b != base || d != dup || c != code {
@@ -68,7 +68,7 @@ func (l *log) want(base int64, dup bool, code int16) func(int64, bool, int16) {
 }
 
 // reopen is a restart: what was known goes through a snapshot.
-func (l *log) reopen() {
+func (l *partition) reopen() {
 	l.t.Helper()
 	raw := l.Snapshot(nil)
 	l.Table = producer.Table{}
@@ -80,7 +80,7 @@ func (l *log) reopen() {
 // TestSequenceWrap is case P01: sequences wrap from 2^31-1 to 0, and a batch across the wrap is recognised.
 func TestSequenceWrap(t *testing.T) {
 	t.Parallel()
-	l := log{t: t}
+	l := partition{t: t}
 	l.want(0, false, 0)(l.produce(1, 0, 2147483640, 16, false))
 	l.want(16, false, 0)(l.produce(1, 0, 8, 16, false))
 	l.want(0, true, 0)(l.produce(1, 0, 2147483640, 16, false))
@@ -93,7 +93,7 @@ func TestSequenceWrap(t *testing.T) {
 // TestWindow is case P03: the last five batches are duplicates, also after a restart, older ones are out of order.
 func TestWindow(t *testing.T) {
 	t.Parallel()
-	l := log{t: t}
+	l := partition{t: t}
 	for i := range int32(7) {
 		l.want(int64(i)*2, false, 0)(l.produce(1, 0, i*2, 2, false))
 	}
@@ -115,7 +115,7 @@ func TestWindow(t *testing.T) {
 
 func TestEpochs(t *testing.T) {
 	t.Parallel()
-	l := log{t: t}
+	l := partition{t: t}
 	l.want(0, false, 0)(l.produce(1, 3, 17, 1, false)) // unknown: may start anywhere
 	l.want(-1, false, 47)(l.produce(1, 2, 0, 1, false))
 	l.want(-1, false, 45)(l.produce(1, 4, 1, 1, false))
@@ -129,7 +129,7 @@ func TestEpochs(t *testing.T) {
 // over are still known.
 func TestMarkerKeepsWindow(t *testing.T) {
 	t.Parallel()
-	l := log{t: t}
+	l := partition{t: t}
 	l.want(0, false, 0)(l.produce(1, 0, 0, 3, true))
 	if first, had, err := l.end(producer.Marker{ProducerID: 1, Commit: true}); first != 0 || !had || err != nil {
 		t.Fatal(first, had, err)
@@ -148,7 +148,7 @@ func TestMarkerKeepsWindow(t *testing.T) {
 // values are no duplicates of the aborted ones.
 func TestReuseAfterAbort(t *testing.T) {
 	t.Parallel()
-	l := log{t: t}
+	l := partition{t: t}
 	l.want(0, false, 0)(l.produce(1, 0, 0, 3, true))
 	if _, _, err := l.end(producer.Marker{ProducerID: 1, Epoch: 1, TxnVersion: 2}); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestReuseAfterAbort(t *testing.T) {
 func TestEmptyAbort(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int16{1, 2} {
-		l := log{t: t}
+		l := partition{t: t}
 		raise := version - 1
 		if first, had, err := l.end(producer.Marker{ProducerID: 1, Epoch: raise, TxnVersion: version}); had || err != nil {
 			t.Errorf("an abort without data ended one from %d, %v", first, err)
@@ -181,7 +181,7 @@ func TestEmptyAbort(t *testing.T) {
 // TestMarkerEpochs holds the rule of KIP-1228 against a late marker, and that of the coordinator's epoch.
 func TestMarkerEpochs(t *testing.T) {
 	t.Parallel()
-	l := log{t: t}
+	l := partition{t: t}
 	marker := func(epoch int16, coordinator int32, commit bool, version int16) producer.Marker {
 		return producer.Marker{ProducerID: 1, Epoch: epoch, CoordinatorEpoch: coordinator, Commit: commit, TxnVersion: version}
 	}
@@ -221,7 +221,7 @@ func TestMarkerEpochs(t *testing.T) {
 
 func TestOpenTransactions(t *testing.T) {
 	t.Parallel()
-	l := log{t: t}
+	l := partition{t: t}
 	l.want(0, false, 0)(l.produce(1, 0, 0, 1, true))
 	l.want(1, false, 0)(l.produce(2, 0, 0, 1, true))
 	l.want(-1, false, 48)(l.produce(1, 0, 1, 1, false)) // outside of its transaction
@@ -258,7 +258,7 @@ func TestOpenTransactions(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	const day = 86_400_000
-	l := log{t: t, now: 100 * day}
+	l := partition{t: t, now: 100 * day}
 	l.want(0, false, 0)(l.produce(1, 0, 0, 1, true))
 	l.want(1, false, 0)(l.produce(2, 0, 0, 1, false))
 	if n := l.Expire(l.now+day-1, day); n != 0 {
