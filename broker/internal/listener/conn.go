@@ -61,17 +61,20 @@ func (c *conn) run() {
 func (c *conn) shut() {
 	c.mu.Lock()
 	c.broken, c.ending = true, true
-	left := c.slots
+	var left []*Answer // ready but not sent; answer releases what comes later
+	for _, s := range c.slots {
+		if s.answer != nil {
+			left = append(left, s.answer)
+		}
+	}
 	c.slots, c.bytes = nil, 0
 	c.mu.Unlock()
 	c.changed.Broadcast()
 	c.cancel()
 	// The peer may be gone already; there is nobody to tell.
 	_ = c.net.Close()
-	for _, s := range left {
-		if s.answer != nil {
-			s.answer.Release()
-		}
+	for _, a := range left {
+		a.Release()
 	}
 }
 
@@ -140,8 +143,11 @@ func (c *conn) answer(s *slot, a *Answer) {
 		c.mu.Unlock()
 		panic("listener: second answer to one request")
 	}
-	s.answer, s.ready = a, true
+	s.ready = true
 	broken := c.broken
+	if !broken {
+		s.answer = a
+	}
 	wake := !s.serving && c.headReady()
 	c.mu.Unlock()
 	switch {
