@@ -1,0 +1,110 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/millrace/millrace/connectors"
+)
+
+// Format is how records are written in a file.
+type Format string
+
+// The formats. The empty Format goes by the file's name: .csv, or .json, .jsonl
+// and .ndjson, each also with .gz behind it. Whether a file is gzipped is seen
+// from its first bytes, not from its name.
+const (
+	JSON Format = "json" // one array of values, or values one after the other
+	CSV  Format = "csv"  // the first line names the columns
+)
+
+// Config are the settings of a source. Name, Paths and Topic are required.
+type Config struct {
+	// Name is the source's identity: with the path it is the key of the stored
+	// position.
+	Name   string
+	Paths  []string
+	Format Format
+	Topic  string
+	// Key makes the record's key; a nil result is a null key. Default: null.
+	Key func(Row) ([]byte, error)
+	// Time makes the record's time. Default: the time of reading.
+	Time TimeFunc
+	// UnitRecords is how many records go into one transaction, 1..100000.
+	// Default 1000.
+	UnitRecords int
+	// MaxRecordBytes bounds one record, 1 KiB..1 GiB. Default 16 MiB. What is
+	// longer is an error, not memory.
+	MaxRecordBytes int
+}
+
+const (
+	defaultUnit = 1000
+	maxUnit     = 100_000
+	defaultMax  = 16 << 20
+)
+
+func (c Config) withDefaults() Config {
+	if c.UnitRecords == 0 {
+		c.UnitRecords = defaultUnit
+	}
+	if c.MaxRecordBytes == 0 {
+		c.MaxRecordBytes = defaultMax
+	}
+	return c
+}
+
+// Validate names every setting that is wrong and its limit.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	if c.Name == "" {
+		errs = append(errs, errors.New("Name: required"))
+	}
+	if c.Topic == "" {
+		errs = append(errs, errors.New("Topic: required"))
+	}
+	if len(c.Paths) == 0 {
+		errs = append(errs, errors.New("Paths: at least one is required"))
+	}
+	seen := map[string]bool{}
+	for i, p := range c.Paths {
+		if seen[p] {
+			errs = append(errs, fmt.Errorf("Paths[%d]: %q is there twice", i, p))
+		}
+		seen[p] = true
+		if _, err := c.format(p); err != nil {
+			errs = append(errs, fmt.Errorf("Paths[%d]: %w", i, err))
+		}
+	}
+	if c.UnitRecords < 1 || c.UnitRecords > maxUnit {
+		errs = append(errs, fmt.Errorf("UnitRecords: %d is outside 1..%d", c.UnitRecords, maxUnit))
+	}
+	if c.MaxRecordBytes < 1<<10 || c.MaxRecordBytes > 1<<30 {
+		errs = append(errs, fmt.Errorf("MaxRecordBytes: %d is outside %d..%d", c.MaxRecordBytes, 1<<10, 1<<30))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: file: %w", connectors.ErrConfig, errors.Join(errs...))
+}
+
+// format returns the format of one path.
+func (c Config) format(path string) (Format, error) {
+	switch c.Format {
+	case JSON, CSV:
+		return c.Format, nil
+	case "":
+	default:
+		return "", fmt.Errorf("format %q is neither json nor csv", c.Format)
+	}
+	switch filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz")) {
+	case ".csv":
+		return CSV, nil
+	case ".json", ".jsonl", ".ndjson":
+		return JSON, nil
+	}
+	return "", fmt.Errorf("the name %q does not tell the format; set Format", path)
+}
