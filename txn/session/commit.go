@@ -114,9 +114,11 @@ func (p *Producer) Abort(ctx context.Context) error {
 	if !p.open {
 		return nil
 	}
-	err := p.client.AbortBufferedRecords(ctx)
+	bounded, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
+	err := p.client.AbortBufferedRecords(bounded)
 	if err == nil {
-		err = p.client.EndTransaction(ctx, kgo.TryAbort)
+		err = p.client.EndTransaction(bounded, kgo.TryAbort)
 	}
 	if err == nil {
 		p.finish()

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -153,7 +154,11 @@ func (c *Cluster) fetchOffsets(ctx context.Context, group string, parts []TopicP
 		return err
 	}
 	for _, g := range resp.Groups {
-		if err := kerr.ErrorForCode(g.ErrorCode); err != nil {
+		err := kerr.ErrorForCode(g.ErrorCode)
+		if errors.Is(err, kerr.GroupIDNotFound) {
+			continue // nobody has committed or joined yet
+		}
+		if err != nil {
 			return err
 		}
 		for _, rt := range g.Topics {

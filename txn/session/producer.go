@@ -62,8 +62,13 @@ type Producer struct {
 	cluster *Cluster
 	options ProducerOptions
 
-	client  *kgo.Client
-	open    bool      // a transaction is open
+	client *kgo.Client
+	open   bool // a transaction is open
+	// limit bounds the delivery of its records. The client's own delivery
+	// timeout will not do: it counts from the record's timestamp, and a record
+	// of 2001 would be late before it is sent.
+	limit   context.Context
+	unlimit context.CancelFunc
 	begun   time.Time // when it was opened
 	sent    int64     // records of it
 	broken  error     // set: Renew is needed
@@ -103,7 +108,6 @@ func (p *Producer) Renew(ctx context.Context) error {
 	client, err := kgo.NewClient(append(p.cluster.clientOptions(),
 		kgo.TransactionalID(p.options.TransactionalID),
 		kgo.TransactionTimeout(p.options.Timeout),
-		kgo.RecordDeliveryTimeout(max(p.options.Timeout, time.Second)),
 		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(choosePartition)),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(200_000),
@@ -172,7 +176,8 @@ func (a *Ack) Next() int64 { return a.next.Load() }
 
 // Send adds a record to the transaction and opens one when there is none. The
 // record is copied. An error of the transmission itself comes from Commit. It
-// waits while too much is on its way already.
+// waits while too much is on its way already. The transaction's records are
+// bound to the ctx of its first Send.
 func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 	if p.broken != nil {
 		return p.broken
@@ -183,6 +188,7 @@ func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 			return p.broken
 		}
 		p.open, p.begun = true, time.Now()
+		p.limit, p.unlimit = context.WithDeadline(ctx, p.begun.Add(p.options.Timeout))
 	}
 	o := p.pool.Get().(*outgoing)
 	o.ack = ack
@@ -195,7 +201,7 @@ func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 		o.record.Headers = append(o.record.Headers, kgo.RecordHeader{Key: h.Key, Value: p.keep(h.Value)})
 	}
 	p.sent++
-	p.client.Produce(ctx, &o.record, o.done)
+	p.client.Produce(p.limit, &o.record, o.done)
 	return nil
 }
 
@@ -252,6 +258,9 @@ func (p *Producer) nextChunk() {
 // finish forgets the transaction. All of its records are acknowledged, so the
 // chunks are free.
 func (p *Producer) finish() {
+	if p.open {
+		p.unlimit()
+	}
 	p.open, p.sent = false, 0
 	p.failure.Store(nil)
 	p.spare = append(p.spare, p.full...)

@@ -231,8 +231,9 @@ func (j *job) read(topic string) map[int32][]session.Record {
 	return got
 }
 
-// await waits until the output has as many records as events were sent.
-func (j *job) await() {
+// await waits until the output has as many records as events were sent. The
+// runs are those that must not end meanwhile.
+func (j *job) await(runs ...*running) {
 	j.t.Helper()
 	for {
 		n := 0
@@ -241,6 +242,13 @@ func (j *job) await() {
 		}
 		if n >= j.sent {
 			return
+		}
+		for _, r := range runs {
+			select {
+			case err := <-r.done:
+				j.t.Fatalf("run ended: %v", err)
+			default:
+			}
 		}
 		select {
 		case <-j.ctx.Done():
