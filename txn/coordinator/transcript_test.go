@@ -142,8 +142,9 @@ func (h *harness) runOwner(command string, a args) {
 		h.restart(len(h.log) - int(a.num("drop", 0)))
 	case "epoch": // id= epoch=: puts an id at rest at a high epoch, which would take 32766 requests
 		t := h.m.ids[a["id"]]
-		md := t.metadata
-		md.epoch = int16(a.num("epoch", 0))
+		md, _ := t.to(Empty, t.updateMs)
+		md.epoch, md.lastEpoch = int16(a.num("epoch", 0)), none
+		md.partitions, md.startMs = nil, none
 		h.apply(Output{Records: []Record{logged(t.id, md)}})
 		h.out.Reset()
 	case "no-producer-ids":
