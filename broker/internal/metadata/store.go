@@ -64,7 +64,8 @@ type publication struct {
 }
 
 // Open replays the log and starts the publisher. The follower is asked to
-// prepare the replayed image before Open returns.
+// prepare the replayed image before Open returns; what it can not prepare does not
+// keep the rest from starting.
 func Open(log Log, clusterID string, nodeID int32, f Follower, logger *slog.Logger) (*Store, error) {
 	im := Empty(clusterID, nodeID)
 	s := &Store{log: log, follower: f, logger: logger, last: -1, done: make(chan struct{})}
@@ -87,7 +88,8 @@ func Open(log Log, clusterID string, nodeID int32, f Follower, logger *slog.Logg
 	}
 	s.head = im
 	if err := f.Prepare(im); err != nil {
-		return nil, err
+		// The partition stays out of service; the rest works.
+		logger.Error("not everything in the metadata could be opened", "error", err)
 	}
 	s.image.Store(im)
 	s.ids = producerIDs{next: im.NextProducerID, end: im.NextProducerID}

@@ -112,8 +112,10 @@ func (m *Manager) setAside(dir string, owner metadata.ID) error {
 	}
 }
 
-// readIdentity reads which topic a folder belongs to; ok is false when it does
-// not say.
+// readIdentity reads which topic a folder belongs to; ok is false when it does not
+// say, or not any more: a crash can leave the file of a new partition torn. What is
+// to be done then is for the log to say, which knows whether anything in the
+// folder is worth keeping.
 func readIdentity(fsys vfs.FS, dir string) (id metadata.ID, ok bool, err error) {
 	text, err := vfs.ReadFile(fsys, filepath.Join(dir, identityFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +131,7 @@ func readIdentity(fsys vfs.FS, dir string) (id metadata.ID, ok bool, err error) 
 		}
 		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(value))
 		if err != nil || len(raw) != len(id) {
-			return id, false, fmt.Errorf("%s: topic id %q is not 16 bytes in base64", filepath.Join(dir, identityFile), value)
+			return id, false, nil
 		}
 		return metadata.ID(raw), true, nil
 	}
