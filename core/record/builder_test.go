@@ -42,7 +42,7 @@ func TestBuildReadRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var w record.Builder
 	var scratch record.Scratch
-	rounds := 300
+	rounds := 120
 	if raceEnabled {
 		rounds = 30 // the pools of encoders drop at random then, and making one is slow
 	}

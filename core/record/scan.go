@@ -90,6 +90,13 @@ func skipHeader(p []byte, i int) int {
 // nullable reads a length and that many bytes; length -1 is null. The slice's capacity ends with it, so that appending to
 // it cannot write into the batch.
 func nullable(p []byte, i int) ([]byte, int) {
+	if uint(i) < uint(len(p)) && p[i]&0x81 == 0 { // short, as most keys
+		i++
+		if j := i + int(p[i-1]>>1); j <= len(p) {
+			return p[i:j:j], j
+		}
+		return nil, -1
+	}
 	n, i := varint32(p, i)
 	if i < 0 {
 		return nil, -1

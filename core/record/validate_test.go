@@ -145,11 +145,11 @@ func TestValidateBoundsRecordErrors(t *testing.T) {
 	}
 }
 
-// TestDecompressionIsBounded sends a batch that packs 16 MiB into some kilobytes and allows it 1 MiB.
+// TestDecompressionIsBounded sends a batch that packs 8 MiB into some kilobytes and allows it 1 MiB.
 func TestDecompressionIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range codecs[1:] {
-		b := batchOf(t, c, 16, 1<<20)
+		b := batchOf(t, c, 8, 1<<20)
 		var s record.Scratch
 		if _, err := b.Validate(record.Rules{MaxDecompressed: 1 << 20}, &s); code(err) != record.CodeMessageTooLarge || !errors.Is(err, record.ErrTooLarge) {
 			t.Errorf("%v: validated with %v", c, err)
