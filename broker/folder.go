@@ -47,7 +47,7 @@ type folder struct {
 // it belongs to.
 func openFolder(fsys vfs.FS, dir string, nodeID int32) (*folder, error) {
 	f := &folder{fs: fsys, dir: dir, nodeID: nodeID}
-	if err := fsys.MkdirAll(dir); err != nil {
+	if err := makeDurable(fsys, dir); err != nil {
 		return nil, fmt.Errorf("broker: data folder %s can not be made: %w", dir, err)
 	}
 	lock, err := fsys.Lock(filepath.Join(dir, lockFile))
@@ -62,6 +62,31 @@ func openFolder(fsys vfs.FS, dir string, nodeID int32) (*folder, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return f, nil
+}
+
+// makeDurable makes a folder and its missing parents, and their names durable: a
+// synced file in a folder whose name is lost is lost too.
+func makeDurable(fsys vfs.FS, dir string) error {
+	var parents []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		_, err := fsys.Stat(d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || d == filepath.Dir(d) {
+			return err
+		}
+		parents = append(parents, filepath.Dir(d))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		if err := fsys.SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // identify reads meta.properties, or writes it in a new folder.
