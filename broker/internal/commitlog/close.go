@@ -21,8 +21,18 @@ func (l *Log) SetLogStart(offset int64) error {
 	if l.epochs.trim(offset, l.next) {
 		l.epochDirty = true
 	}
+	return l.giveUp()
+}
+
+// giveUp drops the segments that lie below the log start as a whole, but only up to a segment whose snapshot is durable: without
+// the batches, the snapshot is all that still tells of their producers. The rest goes when a flush has written one. The append
+// lock is held.
+func (l *Log) giveUp() error {
 	list := l.list()
-	keep := max(find(list, offset), 0)
+	keep := max(find(list, l.LogStart()), 0)
+	for keep > 0 && list[keep].base > l.safe {
+		keep--
+	}
 	if keep == 0 {
 		return nil
 	}

@@ -71,6 +71,7 @@ type Log struct {
 	checkpoint flush.Checkpoint
 	sinceCheck int64 // bytes appended since the checkpoint
 	starts     []start
+	safe       int64 // the greatest base offset of a segment whose snapshot is durable
 
 	plan      Sync    // reused from flush to flush
 	snapshots []int64 // files that there are, ascending; the flush owns it

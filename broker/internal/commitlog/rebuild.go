@@ -41,13 +41,13 @@ func (l *Log) replayInto(built *segment, base int64) error {
 	list := l.list()
 	last := max(find(list, base), 0)
 	state, first := l.o.NewState(), last
-	for ; first > 0; first-- {
+	for ; first >= 0; first-- {
 		if data, err := vfs.ReadFile(l.o.FS, l.snapshotPath(list[first].base)); err == nil && state.Load(data) == nil {
 			break
 		}
 		state = l.o.NewState()
 	}
-	for _, s := range list[first : last+1] {
+	for _, s := range list[max(first, 0) : last+1] {
 		if err := l.replayOne(s, func(b record.Batch, pos int64) error {
 			a, aborted, err := state.Replay(b)
 			if err != nil || s.base != base {

@@ -65,6 +65,9 @@ func (r *recovery) run() error {
 	if err := r.segments(); err != nil {
 		return err
 	}
+	if err := r.begin(); err != nil {
+		return err
+	}
 	if err := r.replay(); err != nil {
 		return err
 	}
@@ -158,22 +161,16 @@ func (r *recovery) metadata() error {
 	return nil
 }
 
-// snapshots finds out up to where the log was durable, and which snapshot to begin with. A snapshot is written only after all
+// snapshots finds out which there are, and up to where the log was durable. A snapshot is written only after all
 // that it speaks of is durable, so the newest one is a witness as good as the journal; one that does not check is none.
 func (r *recovery) snapshots() error {
 	o, l := &r.l.o, r.l
-	begin := r.point.Checkpoint.Offset
-	if logs := r.files[logSuffix]; len(logs) > 0 {
-		begin = max(begin, logs[0])
-	}
-	r.from = -1
-	for _, offset := range slices.Backward(r.files[snapshotSuffix]) {
+	for _, offset := range r.files[snapshotSuffix] {
 		data, err := vfs.ReadFile(o.FS, l.snapshotPath(offset))
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Name, err)
 		}
-		state := o.NewState()
-		if err := state.Load(data); err != nil {
+		if err := o.NewState().Load(data); err != nil {
 			l.logger.Warn("a producer snapshot does not check and is removed", "partition", o.Name, "offset", offset, "err", err)
 			if err := o.FS.Remove(l.snapshotPath(offset)); err != nil {
 				return fmt.Errorf("%s: %w", o.Name, err)
@@ -182,11 +179,31 @@ func (r *recovery) snapshots() error {
 		}
 		r.known = max(r.known, offset)
 		l.snapshots = append(l.snapshots, offset)
-		if r.from < 0 && offset <= begin {
-			r.from, l.state = offset, state
-		}
 	}
-	slices.Sort(l.snapshots)
+	return nil
+}
+
+// begin takes the newest snapshot that is not behind the checkpoint, nor behind the first batch that is still there.
+func (r *recovery) begin() error {
+	o, l := &r.l.o, r.l
+	from := r.point.Checkpoint.Offset
+	if list := l.list(); len(list) > 0 {
+		from = max(from, list[0].base)
+	}
+	for _, offset := range slices.Backward(l.snapshots) {
+		if offset > from {
+			continue
+		}
+		data, err := vfs.ReadFile(o.FS, l.snapshotPath(offset))
+		if err == nil {
+			err = l.state.Load(data)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: snapshot at offset %d: %w", o.Name, offset, err)
+		}
+		r.from = offset
+		break
+	}
 	return nil
 }
 
@@ -196,9 +213,14 @@ func (r *recovery) segments() error {
 	l.logStart.Store(r.point.LogStart)
 	bases := r.files[logSuffix]
 	var list []*segment
+	for _, base := range bases {
+		if _, have := slices.BinarySearch(l.snapshots, base); have {
+			l.safe = max(l.safe, base)
+		}
+	}
 	for i, base := range bases {
 		s := newSegment(o.FS, o.Dir, base)
-		if i+1 < len(bases) && bases[i+1] <= r.point.LogStart { // a deletion that did not come to its end
+		if i+1 < len(bases) && bases[i+1] <= min(r.point.LogStart, l.safe) { // a deletion that did not come to its end
 			if err := s.deleteFiles(); err != nil {
 				return fmt.Errorf("%s: %w", o.Name, err)
 			}
@@ -283,7 +305,6 @@ func (r *recovery) replay() error {
 	if len(list) > 0 && find(list, cp.Offset) < 0 {
 		cp = flush.Checkpoint{} // deleted since: begin at the first segment
 	}
-	r.from = max(r.from, 0)
 	r.next = r.from
 	for i, s := range list {
 		end := int64(-1) // unknown: s is the last
@@ -296,6 +317,9 @@ func (r *recovery) replay() error {
 			}
 			r.next = end
 			continue
+		}
+		if s.base > l.safe && s.base >= r.from {
+			l.starts = append(l.starts, start{s.base, l.state.Snapshot(nil)})
 		}
 		cut, err := r.segment(s, cp)
 		if err != nil {
@@ -376,14 +400,14 @@ func (r *recovery) stateAt(base int64) error {
 	list := l.list()
 	first := max(find(list, base), 0)
 	l.state, r.from = l.o.NewState(), base
-	for ; first > 0; first-- {
+	for ; first >= 0; first-- {
 		data, err := vfs.ReadFile(l.o.FS, l.snapshotPath(list[first].base))
 		if err == nil && l.state.Load(data) == nil {
 			break
 		}
 		l.state = l.o.NewState()
 	}
-	for _, s := range list[first:max(find(list, base), 0)] {
+	for _, s := range list[max(first, 0):max(find(list, base), 0)] {
 		if err := l.replayOne(s, func(b record.Batch, _ int64) error {
 			_, _, err := l.state.Replay(b)
 			return err

@@ -204,8 +204,14 @@ func (p *Sync) Done() error {
 		s.mem.Store(nil)
 		return true
 	})
-	l.starts = slices.DeleteFunc(l.starts, func(s start) bool { return s.offset <= p.made.Offset })
-	return err
+	l.starts = slices.DeleteFunc(l.starts, func(s start) bool {
+		if s.offset > p.made.Offset {
+			return false
+		}
+		l.safe = max(l.safe, s.offset)
+		return true
+	})
+	return errors.Join(err, l.giveUp())
 }
 
 // writeSnapshot makes a snapshot durable but for its name.
@@ -219,16 +225,19 @@ func (l *Log) writeSnapshot(offset int64, data []byte) error {
 	return nil
 }
 
-// DropSnapshots removes those that recovery will not ask for any more, after a checkpoint was noted in the journal: of those
-// inside segments all but the newest. The flush calls it.
+// DropSnapshots removes those that recovery will not ask for any more, after a checkpoint was noted in the journal. As the note may
+// be lost in a power cut, what stays must be enough without it: the snapshot of every segment's beginning, for the oldest
+// segment at least one from before it, and the newest ones inside segments. The flush calls it.
 func (l *Log) DropSnapshots() error {
 	list := l.list()
-	inside := 0
+	inside, first := 0, false
 	var errs error
 	for i := len(l.snapshots) - 1; i >= 0; i-- {
 		offset := l.snapshots[i]
 		at := find(list, offset)
-		if at >= 0 && list[at].base == offset {
+		oldest := !first && offset <= list[0].base
+		first = first || oldest
+		if oldest || at >= 0 && list[at].base == offset {
 			continue
 		}
 		if inside++; at >= 0 && inside <= keepSnapshots {

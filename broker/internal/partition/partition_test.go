@@ -32,7 +32,7 @@ type rig struct {
 func newRig(t testing.TB, fsys vfs.FS, c commitlog.Config) *rig {
 	t.Helper()
 	r := &rig{t: t, fs: fsys, config: c, clock: clock.NewManual(time.UnixMilli(1_700_000_000_000))}
-	if err := fsys.MkdirAll("data"); err != nil {
+	if err := errors.Join(fsys.MkdirAll("data"), fsys.SyncDir("/")); err != nil {
 		t.Fatal(err)
 	}
 	return r
