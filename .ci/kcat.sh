@@ -44,7 +44,7 @@ for codec in none gzip snappy lz4 zstd; do
   same "produce and consume, $codec" "$dir/lines" "$dir/got"
 done
 
-seq -f 'k%g:v%g' 1 500 > "$dir/keyed"
+seq 1 500 | sed 's/.*/k&:v&/' > "$dir/keyed"
 kcat -b "$addr" -P -t keyed -K: -l "$dir/keyed"
 read_all keyed -K: > "$dir/got"
 same "keys" "$dir/keyed" "$dir/got"

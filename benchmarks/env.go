@@ -40,4 +40,3 @@ func (e *env) topic(ctx context.Context, what string, partitions int32) (string,
 	_, err = kadm.NewClient(cl).CreateTopic(ctx, partitions, 1, nil, name)
 	return name, err
 }
-

@@ -116,4 +116,3 @@ func (s *server) residentMB() float64 {
 	}
 	return 0
 }
-

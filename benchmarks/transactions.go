@@ -3,23 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
-
-// latencies are durations of single operations.
-type latencies []time.Duration
-
-// at returns the quantile q, rounded for a table.
-func (l latencies) at(q float64) time.Duration {
-	if len(l) == 0 {
-		return 0
-	}
-	slices.Sort(l)
-	return l[min(len(l)-1, int(q*float64(len(l))))].Round(10 * time.Microsecond)
-}
 
 // benchTransactions commits transactions of ten records, each client with its own transactional id.
 func benchTransactions(ctx context.Context, e *env) error {

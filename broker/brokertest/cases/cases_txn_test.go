@@ -52,18 +52,21 @@ func timedOut(tg *target, version int) (*txn, string) {
 }
 
 // commitAfterTimeoutAbort: the commit that comes too late is refused by a code from which a client can abort and go
-// on. Apache Kafka 4.4 answers INVALID_TXN_STATE under version 2, which its own clients take for fatal; its fix answers
-// INVALID_PRODUCER_EPOCH. Under version 1 the coordinator has fenced the epoch, in every Kafka.
+// on. Apache Kafka 4.4 answers INVALID_TXN_STATE under version 2 and a fencing code under version 1, both of which its
+// own clients take for fatal; its fix answers INVALID_PRODUCER_EPOCH under version 2. The embedded broker answers what
+// the clients of each version abort on (see package txn).
 func commitAfterTimeoutAbort(tg *target, version int) {
 	x, topic := timedOut(tg, version)
 	c := x.tryEnd(true)
 	switch {
+	case tg.own != nil && version == 1:
+		want(tg, "late commit", c, kerr.UnknownProducerID)
+	case tg.own != nil:
+		want(tg, "late commit", c, kerr.TransactionAbortable)
 	case version == 1:
 		want(tg, "late commit", c, kerr.ProducerFenced, kerr.InvalidProducerEpoch)
-	case tg.own == nil:
-		want(tg, "late commit", c, kerr.InvalidTxnState, kerr.InvalidProducerEpoch, kerr.TransactionAbortable)
 	default:
-		want(tg, "late commit", c, kerr.InvalidProducerEpoch, kerr.TransactionAbortable)
+		want(tg, "late commit", c, kerr.InvalidTxnState, kerr.InvalidProducerEpoch, kerr.TransactionAbortable)
 	}
 	y := tg.txn(version, "x").init()
 	y.produce(topic, "next")
