@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
@@ -20,6 +21,9 @@ type Windows struct {
 func Tumbling(size time.Duration, opts ...Opt) Windows {
 	o, err := collect(opts, forWindows)
 	spec := window.Tumbling(size, o.grace)
+	if err == nil && (size%time.Millisecond != 0 || o.grace%time.Millisecond != 0) {
+		err = fmt.Errorf("window size %v and grace %v must be whole milliseconds, as timestamps are", size, o.grace)
+	}
 	if err == nil {
 		err = spec.Validate()
 	}
