@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,7 +54,7 @@ func TestSourceReadsAFileOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := runner.NewSource(runner.SourceOptions{Cluster: c, Source: src, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		s, err := runner.NewSource(runner.SourceOptions{Cluster: c, Source: src})
 		if err != nil {
 			t.Fatal(err)
 		}
