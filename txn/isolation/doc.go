@@ -13,5 +13,7 @@
 //   - The last stable offset never passes the high watermark, an open transaction's first record, or the first record of a
 //     transaction whose marker is not below the high watermark; it never falls while the high watermark does not.
 //
+// [Filter] is the reader's half of this, for tools and tests that read raw batches.
+//
 // The package is pure: no clock, no lock, no file.
 package isolation
