@@ -34,6 +34,14 @@ func (p printer) print(v any, format string, args ...any) error {
 	return err
 }
 
+// counted is a number with its noun.
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // isTerminal says whether a person looks at f.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()

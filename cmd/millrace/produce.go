@@ -55,7 +55,7 @@ transaction, which is committed at the end of the input.`,
 				Topic   string `json:"topic"`
 				Records int64  `json:"records"`
 			}{args[0], n}
-			return newPrinter(cmd).print(result, "produced %d records to %s", n, args[0])
+			return newPrinter(cmd).print(result, "produced %s to %s", counted(n, "record"), args[0])
 		},
 	}
 	addClientFlags(cmd)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -234,7 +235,7 @@ func describeTopics(ctx context.Context, adm *kadm.Client, names []string) ([]de
 	var out []describedTopic
 	for _, name := range names {
 		t := topics[name]
-		d := describedTopic{Topic: name, ID: t.ID.String(), Internal: t.IsInternal, Config: map[string]string{}}
+		d := describedTopic{Topic: name, ID: topicID(t.ID), Internal: t.IsInternal, Config: map[string]string{}}
 		for _, p := range t.Partitions.Sorted() {
 			start, _ := starts.Lookup(name, p.Partition)
 			end, _ := ends.Lookup(name, p.Partition)
@@ -256,6 +257,9 @@ func describeTopics(ctx context.Context, adm *kadm.Client, names []string) ([]de
 	}
 	return out, nil
 }
+
+// topicID is the text form of a topic id, as Kafka's tools print it.
+func topicID(id kadm.TopicID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
 func (t describedTopic) text() string {
 	var b strings.Builder

@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "millrace")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "millrace")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// patience is how long one command may take.
+const patience = 30 * time.Second
+
+type outcome struct {
+	code        int
+	out, errout string
+}
+
+// execute runs one command line.
+func execute(t *testing.T, stdin string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errout
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("millrace %s: %v", strings.Join(args, " "), err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), errout.String()}
+}
+
+// ok runs a command that must succeed and returns its standard output.
+func ok(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	o := execute(t, stdin, args...)
+	if o.code != 0 {
+		t.Fatalf("millrace %s: exit code %d\n%s%s", strings.Join(args, " "), o.code, o.out, o.errout)
+	}
+	return o.out
+}
+
+// process is a running server.
+type process struct {
+	cmd  *exec.Cmd
+	addr string
+	rest *bufio.Reader // standard output behind the ready line
+	log  bytes.Buffer
+}
+
+func server(t *testing.T, dir string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, "server", "--data-dir", dir, "--listen", "127.0.0.1:0", "--output", "json",
+		"--group-initial-rebalance-delay", "1ms")}
+	p.cmd.Stderr = &p.log
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			if err := p.cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			_ = p.cmd.Wait() // killed
+		}
+	})
+	p.rest = bufio.NewReader(out)
+	line, err := p.rest.ReadString('\n')
+	if err != nil {
+		t.Fatalf("no ready line: %v\n%s", err, p.log.String())
+	}
+	var ready struct {
+		Ready   bool
+		Address string
+	}
+	if err := json.Unmarshal([]byte(line), &ready); err != nil || !ready.Ready {
+		t.Fatalf("ready line %q: %v", line, err)
+	}
+	p.addr = ready.Address
+	return p
+}
+
+// stop sends a signal and waits for a clean end.
+func (p *process) stop(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	more, _ := p.rest.ReadString(0) // until the end
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatalf("after %v: %v\n%s", sig, err, p.log.String())
+	}
+	if more != "" {
+		t.Errorf("standard output has more than the ready line: %q", more)
+	}
+}
+
+func TestServerTopicProduceConsume(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := server(t, dir)
+	b := "--brokers=" + s.addr
+
+	if out := ok(t, "", "topic", "create", "orders", "--partitions", "3", "--config", "cleanup.policy=compact", b); out != "created orders\n" {
+		t.Errorf("create: %q", out)
+	}
+	if out := ok(t, "", "topic", "list", b); out != "orders\n" {
+		t.Errorf("list: %q", out)
+	}
+	if out := ok(t, "k1:a\nk2:b\nk1:c\n", "produce", "orders", "--key-separator", ":", b); out != "produced 3 records to orders\n" {
+		t.Errorf("produce: %q", out)
+	}
+	out := ok(t, "", "consume", "orders", "--from-beginning", "--max-messages", "3", "--format", `%k=%v\n`, b)
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.Contains(out, "k2=b\n") ||
+		strings.Index(out, "k1=a") > strings.Index(out, "k1=c") {
+		t.Errorf("consume: %q", out)
+	}
+
+	var d struct {
+		Topic      string
+		Partitions []struct{ Partition, Start, End int64 }
+		Config     map[string]string
+	}
+	if err := json.Unmarshal([]byte(ok(t, "", "topic", "describe", "orders", "--output", "json", b)), &d); err != nil {
+		t.Fatal(err)
+	}
+	var n int64
+	for _, p := range d.Partitions {
+		n += p.End - p.Start
+	}
+	if d.Topic != "orders" || len(d.Partitions) != 3 || n != 3 || d.Config["cleanup.policy"] != "compact" {
+		t.Errorf("describe: %+v", d)
+	}
+
+	// Everything is there after a clean stop, by either signal.
+	s.stop(t, syscall.SIGTERM)
+	s = server(t, dir)
+	b = "--brokers=" + s.addr
+	out = ok(t, "", "consume", "orders", "--from-beginning", "--max-messages", "3", "--output", "json", b)
+	for line := range strings.Lines(out) {
+		var r struct {
+			Topic      string
+			Key, Value *string
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Topic != "orders" || r.Key == nil || r.Value == nil {
+			t.Errorf("consumed %q: %v", line, err)
+		}
+	}
+	if out := ok(t, "", "topic", "delete", "orders", b); out != "deleted orders\n" {
+		t.Errorf("delete: %q", out)
+	}
+	if out := ok(t, "", "topic", "list", b); out != "" {
+		t.Errorf("list after deletion: %q", out)
+	}
+	s.stop(t, syscall.SIGINT)
+}
+
+func TestGroupGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
+	s := server(t, t.TempDir())
+	b := "--brokers=" + s.addr
+	ok(t, "1\n2\n3\n4\n", "produce", "t", b)
+	consume := func(n string) string {
+		return ok(t, "", "consume", "t", "--group", "g", "--from-beginning", "--max-messages", n, b)
+	}
+	if first, second := consume("3"), consume("1"); first != "1\n2\n3\n" || second != "4\n" {
+		t.Errorf("first %q, then %q", first, second)
+	}
+}
+
+func TestTransactionIsVisibleAsAWhole(t *testing.T) {
+	t.Parallel()
+	s := server(t, t.TempDir())
+	b := "--brokers=" + s.addr
+	ok(t, "a\nb\n", "produce", "t", "--transactional-id", "x", b)
+	for _, isolation := range []string{"read_committed", "read_uncommitted"} {
+		out := ok(t, "", "consume", "t", "--from-beginning", "--max-messages", "2", "--isolation", isolation, b)
+		if out != "a\nb\n" {
+			t.Errorf("%s: %q", isolation, out)
+		}
+	}
+	if out := ok(t, "", "consume", "t", "--idle", "300ms", b); out != "" {
+		t.Errorf("from the end: %q", out)
+	}
+}
+
+func TestExitCodesAndErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := server(t, dir)
+	b := "--brokers=" + s.addr
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"server", "--data-dir", dir, "--listen", "127.0.0.1:0"}, 1, dir},
+		{[]string{"server", "--listen", s.addr}, 1, s.addr},
+		{[]string{"server", "--listen", "nowhere"}, 2, "nowhere"},
+		{[]string{"server", "--log-level", "loud"}, 2, "loud"},
+		{[]string{"server", "extra"}, 2, "no arguments"},
+		{[]string{"topic", "create", b}, 2, "name of a topic"},
+		{[]string{"topic", "create", "t", "--config", "x", b}, 2, "key=value"},
+		{[]string{"topic", "create", "t", "--config", "no.such.key=1", b}, 1, "no.such.key"},
+		{[]string{"topic", "create", "a/b", b}, 1, "a/b"},
+		{[]string{"topic", "delete", "missing", b}, 1, "missing"},
+		{[]string{"topic", "describe", "missing", b}, 1, "missing"},
+		{[]string{"topic", "list", "--brokers", nobody, "--timeout", "500ms"}, 1, nobody},
+		{[]string{"topic", "list", "--output", "xml", b}, 2, "xml"},
+		{[]string{"produce", "t", "--acks", "2", b}, 2, "--acks"},
+		{[]string{"produce", "t", "--transactional-id", "x", "--acks", "1", b}, 2, "transaction"},
+		{[]string{"produce", "t", "--compression", "zip", b}, 2, "zip"},
+		{[]string{"consume", "t", "--isolation", "none", b}, 2, "none"},
+		{[]string{"consume", "t", "--max-messages", "-1", b}, 2, "-1"},
+		{[]string{"consume", "t", "--format", "%", b}, 2, "--format"},
+		{[]string{"consume", "--nope"}, 2, "nope"},
+	} {
+		o := execute(t, "", c.args...)
+		if o.code != c.code || !strings.Contains(o.errout, c.says) {
+			t.Errorf("millrace %s: exit code %d, %q; want %d and %q", strings.Join(c.args, " "), o.code, o.errout, c.code, c.says)
+		}
+		if o.out != "" {
+			t.Errorf("millrace %s: failed with %q on standard output", strings.Join(c.args, " "), o.out)
+		}
+	}
+}
+
+func TestHelpHasAnExample(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"server"}, {"topic"}, {"topic", "create"}, {"topic", "list"}, {"topic", "describe"},
+		{"topic", "delete"}, {"produce"}, {"consume"}, {"version"}} {
+		out := ok(t, "", append(args, "--help")...)
+		_, example, found := strings.Cut(out, "Examples:\n")
+		if !found || !strings.Contains(example, "millrace "+strings.Join(args, " ")) {
+			t.Errorf("millrace %s --help has no example of it:\n%s", strings.Join(args, " "), out)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	if out := ok(t, "", "version"); !strings.HasPrefix(out, "millrace ") {
+		t.Errorf("version: %q", out)
+	}
+	var v struct{ Version, Go string }
+	if err := json.Unmarshal([]byte(ok(t, "", "version", "-o", "json")), &v); err != nil || v.Version == "" || v.Go == "" {
+		t.Errorf("version in JSON: %+v, %v", v, err)
+	}
+}
