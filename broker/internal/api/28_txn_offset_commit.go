@@ -96,18 +96,28 @@ func (t *txnOffsetCommit) rows(c *Call, refused int16) {
 	}
 }
 
-// verify asks the transaction coordinator. What ends the transaction between its
-// answer and the append is noticed by the partition's guard.
+// verify asks the transaction coordinator. Before version 5 a transaction may end
+// between its answer and the append without a new epoch; the group coordinator
+// remembers that it was asked about, and refuses what comes behind the end.
 func (t *txnOffsetCommit) verify() {
-	txn := coord.Txn{ProducerID: t.req.ProducerID, Epoch: t.req.ProducerEpoch}
-	parts := []coord.TopicPartition{t.s.Txns.GroupPartition(t.req.Group)}
 	verifyOnly := t.req.Version < 5
-	t.s.Txns.AddPartitions(t.req.TransactionalID, txn.ProducerID, txn.Epoch, parts, verifyOnly, func(codes []int16) {
-		if code := txnCommitCode(codes[0], t.req.Version); code != 0 {
-			t.fail(code)
+	if verifyOnly {
+		t.s.Groups.ForKey(t.req.Group).Do(nil, func(m *group.Machine, nowMs int64, _ coord.Token) coord.Output {
+			t.commit.Verified = m.BeginVerify(nowMs, t.req.ProducerID)
+			return coord.Output{}
+		})
+		if t.commit.Verified == 0 {
+			t.fail(kerr.CoordinatorLoadInProgress.Code)
 			return
 		}
-		t.write(txn)
+	}
+	parts := []coord.TopicPartition{t.s.Txns.GroupPartition(t.req.Group)}
+	t.s.Txns.AddPartitions(t.req.TransactionalID, t.req.ProducerID, t.req.ProducerEpoch, parts, verifyOnly, func(codes []int16) {
+		if codes[0] != 0 {
+			t.fail(txnCommitCode(codes[0], t.req.Version))
+			return
+		}
+		t.write()
 	})
 }
 
@@ -126,14 +136,15 @@ func txnCommitCode(code, version int16) int16 {
 	return code
 }
 
-func (t *txnOffsetCommit) write(txn coord.Txn) {
+func (t *txnOffsetCommit) write() {
+	txn := coord.Txn{ProducerID: t.req.ProducerID, Epoch: t.req.ProducerEpoch}
 	t.s.Groups.ForKey(t.req.Group).Do(func(r any) {
 		if f, failed := r.(coord.Failure); failed {
 			t.fail(commitFailure(f))
 			return
 		}
 		for i, code := range r.(group.Codes) {
-			t.waiting[i].ErrorCode = code
+			t.waiting[i].ErrorCode = txnCommitCode(code, t.req.Version)
 		}
 		t.reply(t.resp)
 	}, func(m *group.Machine, nowMs int64, to coord.Token) coord.Output {

@@ -21,7 +21,10 @@ type Commit struct {
 	// RetentionMs is how long OffsetCommit up to version 4 wants the offsets kept,
 	// -1 for the broker's policy.
 	RetentionMs int64
-	Offsets     []Offset
+	// Verified is what BeginVerify gave, 0 if the transaction was not verified but
+	// has been given this partition on behalf of this very commit.
+	Verified uint64
+	Offsets  []Offset
 }
 
 // Offset is one partition of a Commit.
@@ -57,8 +60,11 @@ func (m *Machine) TxnCommit(nowMs int64, to coord.Token, t coord.Txn, c *Commit)
 	m.begin(nowMs)
 	codes := make(Codes, len(c.Offsets))
 	code := m.mayCommit(c, true)
-	if c.Group == "" {
+	switch {
+	case c.Group == "":
 		code = kerr.InvalidGroupID.Code
+	case code == 0 && c.Verified != 0 && !m.verifications.stands(t.ProducerID, c.Verified):
+		code = kerr.TransactionAbortable.Code // the transaction ended in the meantime
 	}
 	if code != 0 {
 		codes.fill(code)

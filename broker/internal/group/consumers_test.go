@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -207,24 +208,20 @@ func committedSum(t *testing.T, cl *kgo.Client, group, topic string, partitions 
 	return sum
 }
 
-// TestStaticMemberRestarts: a static member goes and comes back, and the broker is
-// restarted too; the other members notice nothing, the generation stays.
+// TestStaticMemberRestarts: a static member goes and comes back; the other notices
+// nothing, the generation stays.
 func TestStaticMemberRestarts(t *testing.T) {
-	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	b := startIn(t, dir, "127.0.0.1:0")
-	addr := b.Addr().String()
-	fixed := tcp(addr)
-	cl := client(t, fixed)
+	b := brokertest.Start(t)
+	cl := client(t, b)
 	createTopic(t, cl, "in", 4)
 	var mu sync.Mutex
 	revoked := 0
 	count := func(context.Context, *kgo.Client, map[string][]int32) { mu.Lock(); revoked++; mu.Unlock() }
 	member := func(id string) *kgo.Client {
-		return client(t, fixed, kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"), kgo.InstanceID(id), kgo.Balancers(kgo.RangeBalancer()),
+		return client(t, b, kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"), kgo.InstanceID(id), kgo.Balancers(kgo.RangeBalancer()),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.HeartbeatInterval(50*time.Millisecond), kgo.SessionTimeout(20*time.Second),
-			kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 			kgo.FetchMaxWait(100*time.Millisecond), kgo.OnPartitionsRevoked(count), kgo.OnPartitionsLost(count))
 	}
 	one, two := member("one"), member("two")
@@ -270,11 +267,6 @@ func TestStaticMemberRestarts(t *testing.T) {
 	one.Close()
 	one = member("one")
 	round(one, two)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = startIn(t, dir, addr)
-	round(one, two)
 
 	if _, now := two.GroupMetadata(); now != generation {
 		t.Errorf("generation %d, was %d: there was a rebalance", now, generation)
@@ -287,12 +279,6 @@ func TestStaticMemberRestarts(t *testing.T) {
 		t.Errorf("partitions were taken away %d times", revoked)
 	}
 	mu.Unlock()
-	one.Close()
-	two.Close()
-	cl.Close()
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
 }
 
 // owned are the partitions that a member consumes.
@@ -305,6 +291,113 @@ func owned(cl *kgo.Client) map[int32]bool {
 		out[p] = true
 	}
 	return out
+}
+
+// TestBrokerRestarts: members, offsets and those of an open transaction are there
+// again; who was replaced before stays fenced.
+func TestBrokerRestarts(t *testing.T) {
+	dir := t.TempDir()
+	b := startIn(t, dir, "127.0.0.1:0")
+	addr := b.Addr().String()
+	cl := client(t, tcp(addr))
+	createTopic(t, cl, "in", 2)
+
+	join := kmsg.NewPtrJoinGroupRequest()
+	join.Group, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis, join.ProtocolType = "g", 60_000, 60_000, "consumer"
+	join.InstanceID = kmsg.StringPtr("one")
+	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte("m")}}
+	first := ask[*kmsg.JoinGroupResponse](t, cl, 9, join)
+	sync := kmsg.NewPtrSyncGroupRequest()
+	sync.Group, sync.Generation, sync.MemberID = "g", first.Generation, first.MemberID
+	sync.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: first.MemberID, MemberAssignment: []byte("work")}}
+	if r := ask[*kmsg.SyncGroupResponse](t, cl, 5, sync); r.ErrorCode != 0 {
+		t.Fatalf("sync: %d", r.ErrorCode)
+	}
+	second := ask[*kmsg.JoinGroupResponse](t, cl, 9, join)
+	if second.ErrorCode != 0 || second.Generation != first.Generation || !second.SkipAssignment {
+		t.Fatalf("take-over: %+v", second)
+	}
+	commit := kmsg.NewPtrOffsetCommitRequest()
+	commit.Group, commit.Generation, commit.MemberID, commit.InstanceID = "g", second.Generation, second.MemberID, join.InstanceID
+	commit.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "in", Partitions: []kmsg.OffsetCommitRequestTopicPartition{
+		{Partition: 0, Offset: 5, LeaderEpoch: -1}, {Partition: 1, Offset: 6, LeaderEpoch: -1},
+	}}}
+	if r := ask[*kmsg.OffsetCommitResponse](t, cl, 8, commit); r.Topics[0].Partitions[0].ErrorCode != 0 {
+		t.Fatalf("commit: %+v", r)
+	}
+	openTransaction(t, cl, second)
+
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = startIn(t, dir, addr)
+	cl = client(t, tcp(addr))
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	beat := func(id string) int16 {
+		r := kmsg.NewPtrHeartbeatRequest()
+		r.Group, r.Generation, r.MemberID, r.InstanceID = "g", second.Generation, id, join.InstanceID
+		return ask[*kmsg.HeartbeatResponse](t, cl, 4, r).ErrorCode
+	}
+	sync.MemberID = second.MemberID
+	var again *kmsg.SyncGroupResponse
+	for range 1000 { // REBALANCE_IN_PROGRESS while the coordinator loads
+		if again = ask[*kmsg.SyncGroupResponse](t, cl, 5, sync); again.ErrorCode != kerr.RebalanceInProgress.Code {
+			break
+		}
+	}
+	if again.ErrorCode != 0 || string(again.MemberAssignment) != "work" {
+		t.Errorf("sync after the restart: %+v", again)
+	}
+	if code := beat(second.MemberID); code != 0 {
+		t.Errorf("heartbeat after the restart: %v", kerr.ErrorForCode(code))
+	}
+	if code := beat(first.MemberID); code != kerr.FencedInstanceID.Code {
+		t.Errorf("heartbeat of the replaced member: %v", kerr.ErrorForCode(code))
+	}
+	g := kmsg.NewOffsetFetchRequestGroup()
+	g.Group = "g"
+	fetch := kmsg.NewPtrOffsetFetchRequest()
+	fetch.Groups, fetch.RequireStable = append(fetch.Groups, g), true
+	r := ask[*kmsg.OffsetFetchResponse](t, cl, 8, fetch)
+	got := ""
+	for _, p := range r.Groups[0].Topics[0].Partitions {
+		got += fmt.Sprintf("%d=%d/%d ", p.Partition, p.Offset, p.ErrorCode)
+	}
+	if want := "0=5/0 1=-1/88 "; got != want {
+		t.Errorf("offsets after the restart: %s, want %s", got, want)
+	}
+}
+
+// openTransaction stages an offset of partition 1 and leaves the transaction open.
+func openTransaction(t *testing.T, cl *kgo.Client, member *kmsg.JoinGroupResponse) {
+	t.Helper()
+	init := kmsg.NewPtrInitProducerIDRequest()
+	init.TransactionalID, init.TransactionTimeoutMillis = kmsg.StringPtr("tx"), 60_000
+	init.ProducerID, init.ProducerEpoch = -1, -1
+	var pid *kmsg.InitProducerIDResponse
+	for range 1000 { // COORDINATOR_LOAD_IN_PROGRESS at first
+		if pid = ask[*kmsg.InitProducerIDResponse](t, cl, 4, init); pid.ErrorCode == 0 {
+			break
+		}
+	}
+	txn := kmsg.NewPtrTxnOffsetCommitRequest()
+	txn.TransactionalID, txn.Group, txn.ProducerID, txn.ProducerEpoch = "tx", "g", pid.ProducerID, pid.ProducerEpoch
+	txn.Generation, txn.MemberID, txn.InstanceID = member.Generation, member.MemberID, kmsg.StringPtr("one")
+	txn.Topics = []kmsg.TxnOffsetCommitRequestTopic{{Topic: "in", Partitions: []kmsg.TxnOffsetCommitRequestTopicPartition{{Partition: 1, Offset: 7, LeaderEpoch: -1}}}}
+	// Version 4 has to be told of the group first, version 5 does it itself.
+	if r := ask[*kmsg.TxnOffsetCommitResponse](t, cl, 4, txn); r.Topics[0].Partitions[0].ErrorCode != kerr.TransactionAbortable.Code {
+		t.Errorf("TxnOffsetCommit version 4 before AddOffsetsToTxn: %d", r.Topics[0].Partitions[0].ErrorCode)
+	}
+	if r := ask[*kmsg.TxnOffsetCommitResponse](t, cl, 3, txn); r.Topics[0].Partitions[0].ErrorCode != kerr.InvalidTxnState.Code {
+		t.Errorf("TxnOffsetCommit version 3 before AddOffsetsToTxn: %d", r.Topics[0].Partitions[0].ErrorCode)
+	}
+	if r := ask[*kmsg.TxnOffsetCommitResponse](t, cl, 5, txn); r.Topics[0].Partitions[0].ErrorCode != 0 {
+		t.Errorf("TxnOffsetCommit version 5: %d", r.Topics[0].Partitions[0].ErrorCode)
+	}
 }
 
 func startIn(t *testing.T, dir, listen string) *broker.Broker {

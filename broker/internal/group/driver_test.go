@@ -28,6 +28,8 @@ type driver struct {
 	caller coord.Token
 	// broken makes appends fail.
 	broken bool
+	// verified is what the last verification gave.
+	verified uint64
 	// topics are the ids that topics have now.
 	topics map[string]ID
 	// said collects the replies.

@@ -29,8 +29,9 @@ type Machine struct {
 	// topics holds each topic name once.
 	topics map[string]string
 
-	deadlines deadlines
-	loaded    bool
+	deadlines     deadlines
+	verifications verifications
+	loaded        bool
 
 	// One handler's work. step counts them, so that what a handler staged is known
 	// to be old when its records were never replayed.

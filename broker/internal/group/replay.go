@@ -132,6 +132,7 @@ func (m *Machine) ReplayMarker(mk record.Marker, _ int64) error {
 		m.settle(g)
 	}
 	delete(m.open, mk.ProducerID)
+	m.verifications.end(mk.ProducerID)
 	return nil
 }
 

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the answers into the transcripts 
 //
 //	options delay=0 max-size=5
 //
-// Commands: join, sync, heartbeat, leave, commit, txn-commit, end, fetch,
+// Commands: join, sync, heartbeat, leave, commit, verify, txn-commit, end, fetch,
 // delete-topic, forget, topic, advance, broken, crash, show. After every command the
 // machine must be what its log says.
 func TestTranscripts(t *testing.T) {
@@ -153,7 +153,13 @@ func (d *driver) command(t *testing.T, name string, a args) {
 	case "commit":
 		d.run(d.m.Commit(d.nowMs, d.token(a.name), d.commitOf(a)))
 	case "txn-commit":
-		d.run(d.m.TxnCommit(d.nowMs, d.token(a.name), coord.Txn{ProducerID: a.num("pid", 7)}, d.commitOf(a)))
+		c := d.commitOf(a)
+		if a.str("verified", "no") == "yes" {
+			c.Verified = d.verified
+		}
+		d.run(d.m.TxnCommit(d.nowMs, d.token(a.name), coord.Txn{ProducerID: a.num("pid", 7)}, c))
+	case "verify":
+		d.verified = d.m.BeginVerify(d.nowMs, a.num("pid", 7))
 	case "end":
 		d.marker(a.num("pid", 7), a.name == "commit")
 	case "fetch":
