@@ -56,6 +56,11 @@ func serveProduce(s *Server, c *Call, body []byte, answer func(*listener.Answer)
 		for i := range p.rows {
 			p.rows[i].code = code
 		}
+	} else if p.transactional {
+		if s.turns.take(p.producer, p) {
+			p.takeTurn()
+		}
+		return nil
 	} else {
 		p.appendAll()
 	}
@@ -70,8 +75,12 @@ type produce struct {
 	c      *Call
 	answer func(*listener.Answer)
 
-	txnID   []byte // nil is null
-	acks    int16
+	txnID []byte // nil is null
+	acks  int16
+
+	transactional bool  // some batch is, and producer is whose; set by refuse
+	producer      int64 // see turns
+
 	topics  []produceTopic
 	rows    []produceRow
 	pending atomic.Int32 // rows that are not decided, and 1 while they are handed out
@@ -105,7 +114,7 @@ var produces = sync.Pool{New: func() any { return new(produce) }}
 func (p *produce) free() {
 	clear(p.topics)
 	clear(p.rows)
-	p.s, p.c, p.answer, p.txnID = nil, nil, nil, nil
+	p.s, p.c, p.answer, p.txnID, p.transactional = nil, nil, nil, nil, false
 	p.topics, p.rows = p.topics[:0], p.rows[:0]
 	produces.Put(p)
 }
@@ -161,6 +170,7 @@ func (p *produce) refuse() int16 {
 		}
 		transactional, id, epoch = true, b.ProducerID(), b.ProducerEpoch()
 	}
+	p.transactional, p.producer = transactional, id
 	if !transactional {
 		return 0
 	}
@@ -173,9 +183,19 @@ func (p *produce) refuse() int16 {
 // adminClient is the client id that may write to internal topics, as in Kafka.
 const adminClient = "__admin_client"
 
+// takeTurn carries out a transactional request that has its producer's turn, and
+// those that have come behind it meanwhile.
+func (p *produce) takeTurn() {
+	for p != nil && !p.appendAll() {
+		next := p.s.turns.pass(p.producer)
+		p.settled()
+		p = next
+	}
+}
+
 // appendAll appends every row that needs no question to the coordinator, then
-// asks for those that do.
-func (p *produce) appendAll() {
+// asks for those that do; asked says that its answer ends the request's turn.
+func (p *produce) appendAll() (asked bool) {
 	verify := false
 	for i := range p.rows {
 		r := &p.rows[i]
@@ -193,6 +213,7 @@ func (p *produce) appendAll() {
 	if verify {
 		p.askCoordinator()
 	}
+	return verify
 }
 
 // prepare finds the row's partition and its one batch.
@@ -273,7 +294,6 @@ func (p *produce) askCoordinator() {
 			parts = append(parts, coord.TopicPartition{Topic: p.topics[r.topic].name, Partition: r.index})
 		}
 	}
-	p.pending.Add(1)
 	p.s.Txns.AddPartitions(string(p.txnID), id, epoch, parts, p.c.Version < 12, func(codes []int16) {
 		for i, r := range rows {
 			if code := codes[i]; code != 0 {
@@ -282,7 +302,9 @@ func (p *produce) askCoordinator() {
 			}
 			p.append(r)
 		}
+		next := p.s.turns.pass(p.producer)
 		p.settled()
+		next.takeTurn()
 	})
 }
 
