@@ -35,6 +35,10 @@ func crashWithOpenTransaction(tg *target, version int) {
 		c = x.tryEnd(true)
 		return !retriable(c), code(c)
 	})
+	tg.eventually("LSO", func() (bool, string) {
+		lso, end := tg.lso(topic), tg.end(topic)
+		return lso == end || c != 0, fmt.Sprintf("LSO %d, end %d", lso, end)
+	})
 	got := tg.values(topic, true)
 	switch {
 	case c == 0 && !slices.Equal(got, []string{"a", "b"}):
