@@ -36,7 +36,7 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 		t.entries[root.Topic] = append(t.entries[root.Topic], e)
 	}
 	if len(t.clocks) > maxClocks {
-		return nil, fmt.Errorf("task of partition %d has %d windowed operators, the limit is %d: split the application", env.Partition, len(t.clocks), maxClocks)
+		return nil, fmt.Errorf("task of partition %d keeps %d stream times, the limit is %d: split the application", env.Partition, len(t.clocks), maxClocks)
 	}
 	for _, p := range env.Progress {
 		if err := restoreProgress(p, &t.streamMs, t.clocks); err != nil {

@@ -13,9 +13,11 @@ import (
 // record it took. A record whose window is closed by then is dropped as late.
 // Each update goes out through Updates; when the stream time closes windows,
 // their final results go out through Closed, in order of (window end, key
-// bytes), once: how far that has got is the node's clock, which is committed
-// together with the results. Rows are removed when the stream time has passed
-// the retention, never before their window's result is out.
+// bytes), once: how far that has got is a clock of its own, committed together
+// with the results. It is not derived from the stream time, so a release that
+// changes the grace neither leaves out nor repeats a result. Rows are removed
+// when the stream time has passed the retention, never before their window's
+// result is out.
 type WindowedAggregate[K, V, A any] struct {
 	Node        string
 	Store       string
@@ -37,7 +39,10 @@ type WindowedAggregate[K, V, A any] struct {
 func (w *WindowedAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	n := &windowed[K, V, A]{
 		site: b.Site(w.Node, task.Process, w.Handler), clock: b.Clock(w.Node), spec: w.Spec, retentionMs: w.RetentionMs,
-		key: w.Key, takesNull: w.TakesNull, emitClosed: w.Closed.Used(), row: buffer(),
+		key: w.Key, takesNull: w.TakesNull, row: buffer(),
+	}
+	if w.Closed.Used() {
+		n.emitted = b.Clock(w.Node + " closed") // no node's name has a space
 	}
 	rows, err := NewRows(b, n.site, w.Store, w.Value)
 	if err != nil {
@@ -61,7 +66,8 @@ type windowed[K, V, A any] struct {
 	fold        fold[K, V, A]
 	updates     Sink[window.Windowed[K], A]
 	closed      Sink[window.Windowed[K], A]
-	emitClosed  bool
+	emitted     *Clock // windows that start below it have had their final result; nil if nobody wants them
+	expired     int64  // windows that start below it have been removed, by this task
 	out         Record[window.Windowed[K], A]
 	row         []byte
 }
@@ -79,7 +85,7 @@ func (n *windowed[K, V, A]) Push(r *Record[K, V]) error {
 	before := n.clock.Ms()
 	n.clock.Advance(r.TimeMs)
 	start := n.spec.StartOf(r.TimeMs)
-	if n.spec.Closed(start, n.clock.Ms()) {
+	if n.spec.Closed(start, n.clock.Ms()) || n.emitted != nil && start < n.emitted.Ms() {
 		n.site.drop(dropLate)
 		return nil // a late record is never ahead of the clock
 	}
@@ -89,7 +95,7 @@ func (n *windowed[K, V, A]) Push(r *Record[K, V]) error {
 	if n.clock.Ms() == before {
 		return nil
 	}
-	return n.moveOn(before, n.clock.Ms())
+	return n.moveOn(n.clock.Ms())
 }
 
 // update adds the record to its window and passes the new result on.
@@ -106,20 +112,24 @@ func (n *windowed[K, V, A]) update(r *Record[K, V], start int64) error {
 	return pushBranch(n.site.task, n.updates, &n.out) // windows may close after it
 }
 
-// moveOn does what is due between two stream times: first the results of the
-// windows that close, then the removal of rows past retention.
-func (n *windowed[K, V, A]) moveOn(before, now int64) error {
-	from, to := n.spec.ClosedBefore(before), n.spec.ClosedBefore(now)
-	if n.emitClosed && n.startsIn(from, to) {
-		if err := n.fold.rows.Windows(from, to, n.pushClosed); err != nil {
-			return err
+// moveOn does what a new stream time makes due: first the results of the windows
+// that close, then the removal of rows past retention.
+func (n *windowed[K, V, A]) moveOn(now int64) error {
+	if n.emitted != nil {
+		from, to := n.emitted.Ms(), n.spec.ClosedBefore(now)
+		n.emitted.Advance(to)
+		if n.startsIn(from, to) {
+			if err := n.fold.rows.Windows(from, to, n.pushClosed); err != nil {
+				return err
+			}
 		}
 	}
-	from, to = before-n.retentionMs+1, now-n.retentionMs+1
-	if n.startsIn(from, to) {
-		return n.fold.rows.Expire(from, to)
+	from, to := n.expired, now-n.retentionMs+1
+	if !n.startsIn(from, to) {
+		return nil
 	}
-	return nil
+	n.expired = to
+	return n.fold.rows.Expire(from, to)
 }
 
 // startsIn reports whether a window starts in [from, to).
