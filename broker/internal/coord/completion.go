@@ -20,15 +20,6 @@ const (
 	markerRetryMax = time.Second
 )
 
-// decisionKey names a decision. A transactional id has one at a time, but under
-// version 1 the next may have the same producer id and epoch.
-type decisionKey struct {
-	id         string
-	producerID int64
-	epoch      int16
-	commit     bool
-}
-
 // completion carries out one decision: markers to all partitions, the answer to the
 // client, Complete… when the markers are durable. It runs on workers, on callbacks of
 // partitions and of the clock, and holds no lock while it calls any of them.

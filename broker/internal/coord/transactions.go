@@ -62,6 +62,15 @@ func (o TransactionsOptions) Validate() error {
 	return coordinator.Options{ProducerIDs: o.ProducerIDs, MaxTimeout: o.MaxTimeout}.Validate()
 }
 
+// decisionKey names a decision. A transactional id has one at a time, but under
+// version 1 the next may have the same producer id and epoch.
+type decisionKey struct {
+	id         string
+	producerID int64
+	epoch      int16
+	commit     bool
+}
+
 type txnShard = Shard[*txnMachine]
 
 // Transactions is the transaction coordinator of a broker. Its methods do not block
