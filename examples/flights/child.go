@@ -162,8 +162,6 @@ func (c *parts) sink() (*runner.Sink, error) {
 	})
 }
 
-func databasePath(dir string) string { return filepath.Join(dir, "flights.db") }
-
 // report writes progress lines until everything has arrived. It looks twenty times a second.
 func (c *parts) report(ctx context.Context, app *streams.App) error {
 	db, err := sql.Open("sqlite", "file:"+databasePath(c.o.dir)+"?_pragma=busy_timeout(5000)")
