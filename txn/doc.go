@@ -28,21 +28,20 @@
 //
 // # States
 //
-//	           InitProducerId                first partition
-//	absent ──────────────────▶ Empty ─────────────────────────▶ Ongoing ◀──┐ one more
-//	                            ▲ ▲  ╲ abort of nothing (v2)     │ │ │ └────┘ partition
-//	             InitProducerId │ │   ╲                    vote  │ │ │
-//	                            │ │    ╲            Prepared ◀───┘ │ │ abort, timeout,
-//	                            │ │     ╲           │  │   commit  │ │ newer producer
-//	                            │ │      ╲          │  └─────────┐ │ │
-//	                            │ │       ▼         ▼            ▼ ▼ │
-//	                            │ │   PrepareAbort ◀──────┐  PrepareCommit
-//	                            │ │        │ markers      │      │ markers
-//	                            │ │        ▼ durable      │      ▼ durable
-//	                            │ └── CompleteAbort       │  CompleteCommit ──┐
-//	                            │       ▲                 └──── (only from Ongoing and Prepared)
-//	                            └───────┼───────────────────────────────────┘
-//	                    Complete… take a first partition as Empty does; Dead is a tombstone
+//	absent
+//	  │ InitProducerId
+//	  ▼         first partition              EndTxn(commit)                  markers durable
+//	Empty ────────────────────▶ Ongoing ───────────────────▶ PrepareCommit ────────────────▶ CompleteCommit
+//	  │                         │ │ ▲ │ one more partition      ▲
+//	  │                    vote │ │ └─┘                         │
+//	  │                         ▼ │        EndTxn(commit)       │
+//	  │                   Prepared┼─────────────────────────────┘
+//	  │                         │ │ EndTxn(abort), InitProducerId, timeout (of Ongoing only)
+//	  │ EndTxn(abort), version 2▼ ▼                           markers durable
+//	  └──────────────────────▶ PrepareAbort ────────────────────────────────────────────────▶ CompleteAbort
+//
+// CompleteCommit and CompleteAbort go on as Empty does, and InitProducerId leads them
+// back to it. Dead follows the three, when an id expires; the log has a tombstone then.
 //
 // Prepare… is the point of no return: after it the markers are written again and again,
 // over restarts, until every partition has its own. A partition that was deleted is

@@ -2,13 +2,87 @@ package coord
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 
-	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/core/clock"
 	"github.com/millrace/millrace/core/record"
 	"github.com/millrace/millrace/txn/producer"
 )
+
+// Options of a [Runtime].
+type Options[M Machine] struct {
+	// Topic names the internal topic, for errors and the log.
+	Topic string
+	// Partitions is how many it has. It never changes: it is in the hash of every
+	// key.
+	Partitions int32
+	// Open gives the partition of a shard, at the start and again after a failed
+	// sync.
+	Open func(index int32) (Log, error)
+	// New gives an empty machine.
+	New func(index int32) M
+	// Effect carries out an effect of a machine, on a worker with no lock held. It
+	// does not block. nil when the machine has none.
+	Effect func(s *Shard[M], effect any)
+	// BaseSequence is what batches without a producer carry as their base sequence.
+	// Kafka writes 0 in __consumer_offsets and -1 in __transaction_state, and nobody
+	// looks at it.
+	BaseSequence int32
+	// MaxBatchBytes bounds a batch. 0 is 1 MB, which every topic takes.
+	MaxBatchBytes int
+	// Workers is how many goroutines load shards and carry out effects. 0 is 4.
+	Workers int
+	Clock   clock.Clock  // nil is the system's
+	Logger  *slog.Logger // nil discards
+}
+
+const (
+	defaultMaxBatchBytes = 1 << 20
+	defaultWorkers       = 4
+	// maxPartitions is Kafka's own bound of a topic in one request, far above any
+	// use.
+	maxPartitions = 10_000
+)
+
+// Validate names the field that is wrong.
+func (o Options[M]) Validate() error {
+	switch {
+	case o.Topic == "":
+		return fmt.Errorf("coordinator options: Topic is empty")
+	case o.Partitions < 1 || o.Partitions > maxPartitions:
+		return fmt.Errorf("coordinator options of %s: Partitions is %d, must be 1 to %d", o.Topic, o.Partitions, maxPartitions)
+	case o.Open == nil:
+		return fmt.Errorf("coordinator options of %s: Open is not set", o.Topic)
+	case o.New == nil:
+		return fmt.Errorf("coordinator options of %s: New is not set", o.Topic)
+	case o.MaxBatchBytes < 0:
+		return fmt.Errorf("coordinator options of %s: MaxBatchBytes is %d, the least is 0", o.Topic, o.MaxBatchBytes)
+	case o.Workers < 0:
+		return fmt.Errorf("coordinator options of %s: Workers is %d, the least is 0", o.Topic, o.Workers)
+	}
+	return nil
+}
+
+func (o Options[M]) withDefaults() Options[M] {
+	if o.Effect == nil {
+		o.Effect = func(*Shard[M], any) {}
+	}
+	if o.MaxBatchBytes == 0 {
+		o.MaxBatchBytes = defaultMaxBatchBytes
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
 
 type shardState int8
 
@@ -42,18 +116,6 @@ type Shard[M Machine] struct {
 	timerMs int64
 	// attempts counts failed loads in a row, for the back-off.
 	attempts int
-}
-
-// step collects, under the lock, what has to happen outside of it.
-type step struct {
-	generation int
-	log        Log
-	last       int64
-	replies    []Reply
-	effects    []any
-	failures   []Reply
-	// lost says that the machine does not follow its log any more.
-	lost error
 }
 
 // Index is the partition of the shard.
@@ -159,112 +221,6 @@ var (
 )
 
 func (s *Shard[M]) nowMs() int64 { return s.o.Clock.Now().UnixMilli() }
-
-// begin, apply, resume and end run under mu, in this order; release runs after it.
-func (s *Shard[M]) begin() step { return step{generation: s.generation, log: s.log} }
-
-// apply appends and replays an output. to is the caller that it is about, told too
-// when that fails.
-func (s *Shard[M]) apply(st *step, out Output, to Token) (ok bool) {
-	if st.lost != nil {
-		return false
-	}
-	if err := s.append(out); err != nil {
-		s.fail(st, out, to, err)
-		return false
-	}
-	if out.Applied != nil {
-		out.Applied()
-	}
-	st.replies = append(st.replies, out.Replies...)
-	st.effects = append(st.effects, out.Effects...)
-	return true
-}
-
-// fail tells everybody whom the output would have answered, now or later.
-func (s *Shard[M]) fail(st *step, out Output, to Token, err error) {
-	st.lost = s.fatal(err)
-	failure := Failure{Code: CodeCoordinatorNotAvailable, Err: err, Lost: st.lost != nil}
-	if errors.Is(err, errTooLarge) {
-		failure.Code = CodeRecordListTooLarge
-	}
-	told := append([]Token{to}, out.Pending...)
-	for _, r := range out.Replies {
-		told = append(told, r.To)
-	}
-	forgetter, _ := any(s.machine).(Forgetter)
-	for _, to := range told {
-		if to == 0 {
-			continue
-		}
-		st.failures = append(st.failures, Reply{To: to, Response: failure})
-		if forgetter != nil {
-			forgetter.Forget(to)
-		}
-	}
-}
-
-// fatal says whether an error of an append means that machine and log are apart or
-// that the log is gone. Others, such as a full disk, change nothing.
-func (s *Shard[M]) fatal(err error) error {
-	var pe *partition.Error
-	if errors.Is(err, errReplay) || errors.As(err, &pe) && pe.Code == partition.CodeKafkaStorageError {
-		return err
-	}
-	return nil
-}
-
-// resume lets parked requests go on.
-func (s *Shard[M]) resume(st *step) {
-	r, ok := any(s.machine).(Resumer)
-	for ok && st.lost == nil {
-		var out Output
-		if out, ok = r.Resume(s.nowMs()); ok {
-			s.apply(st, out, 0)
-		}
-	}
-}
-
-// end closes the step, before the lock is given back.
-func (s *Shard[M]) end(st *step) { st.last = s.last }
-
-// release does what a step left to do, without the lock.
-func (s *Shard[M]) release(st step) {
-	for _, f := range st.failures {
-		s.waiters.deliver(f.To, f.Response)
-	}
-	if st.lost != nil {
-		s.lose(st.generation, st.lost)
-		return
-	}
-	if len(st.replies)+len(st.effects) == 0 {
-		return
-	}
-	if st.last < 0 {
-		s.settle(st, nil)
-		return
-	}
-	st.log.Await(st.last, func(err error) { s.settle(st, err) })
-}
-
-// settle runs when a step is durable, or never will be. It is called by the log and
-// takes no lock but that of the waiters.
-func (s *Shard[M]) settle(st step, err error) {
-	if err != nil {
-		s.work.push(func() { s.lose(st.generation, err) })
-		return
-	}
-	for _, r := range st.replies {
-		s.waiters.deliver(r.To, r.Response)
-	}
-	if len(st.effects) > 0 {
-		s.work.push(func() {
-			for _, e := range st.effects {
-				s.o.Effect(s, e)
-			}
-		})
-	}
-}
 
 // leaderEpoch is the epoch under which this broker leads the shard's partition, which
 // markers carry as the coordinator's epoch; 0 while there is no log.
