@@ -150,8 +150,8 @@ type hostile struct {
 	*testing.T
 	broker *broker.Broker
 	served map[int16]kmsg.ApiVersionsResponseApiKey
-	// swap maps what Kafka made up (member ids) to what this broker made up in its
-	// place, for later requests.
+	// swap maps what Kafka made up (member ids, fetch sessions) to what this broker
+	// made up in its place, for later requests.
 	swap map[string]string
 }
 
@@ -288,7 +288,28 @@ func (h *hostile) before(c hostileCase) {
 		initID(kmsg.StringPtr("h-t2"))
 	case "TxnOffsetCommit v4 before AddOffsetsToTxn":
 		initID(kmsg.StringPtr("h-t3"))
+	case "known session, epoch 7 instead of 1":
+		h.openSession(c)
 	}
+}
+
+// openSession opens a fetch session in place of the one that the case names.
+func (h *hostile) openSession(c hostileCase) {
+	req := fetchRequest("h", 0, 0, 1000)
+	req.SessionEpoch = 0
+	ours := call(h.T, h.broker, req).(*kmsg.FetchResponse).SessionID
+	raw, err := hex.DecodeString(c.Request)
+	if err != nil {
+		h.Fatal(err)
+	}
+	theirs := kmsg.NewPtrFetchRequest()
+	theirs.Version = c.Version
+	// Behind the length: key, version, correlation id, client id, one empty tag section.
+	if err := theirs.ReadFrom(raw[4+8+2+len("hostile")+1:]); err != nil {
+		h.Fatal(err)
+	}
+	h.swap[string(binary.BigEndian.AppendUint32(nil, uint32(theirs.SessionID)))] =
+		string(binary.BigEndian.AppendUint32(nil, uint32(ours)))
 }
 
 func (h *hostile) addPartition(id string, pid int64) {
@@ -451,22 +472,33 @@ func walk(v reflect.Value, path string, leaf func(string, reflect.Value)) {
 	}
 }
 
-// learn notes the member ids that this broker gave where Kafka gave others.
+// learn notes the member ids and fetch sessions that this broker gave where Kafka
+// gave others.
 func (h *hostile) learn(c hostileCase, raw, body []byte) {
-	if c.API != "JoinGroup" || c.Response == nil {
+	if c.Response == nil || c.API != "JoinGroup" && c.API != "Fetch" {
 		return
 	}
-	theirs, err := hex.DecodeString(*c.Response)
+	recorded, err := hex.DecodeString(*c.Response)
 	if err != nil {
 		h.Fatal(err)
 	}
-	a, errA := answerTo(raw, theirs)
+	a, errA := answerTo(raw, recorded)
 	b, errB := answerTo(raw, body)
 	if errA != nil || errB != nil {
 		return
 	}
-	x, y := a.(*kmsg.JoinGroupResponse).MemberID, b.(*kmsg.JoinGroupResponse).MemberID
-	if x != y && x != "" && len(x) == len(y) {
-		h.swap[x] = y
+	var theirs, ours string
+	switch a := a.(type) {
+	case *kmsg.JoinGroupResponse:
+		theirs, ours = a.MemberID, b.(*kmsg.JoinGroupResponse).MemberID
+	case *kmsg.FetchResponse:
+		if a.SessionID == 0 {
+			return
+		}
+		theirs = string(binary.BigEndian.AppendUint32(nil, uint32(a.SessionID)))
+		ours = string(binary.BigEndian.AppendUint32(nil, uint32(b.(*kmsg.FetchResponse).SessionID)))
+	}
+	if theirs != ours && theirs != "" && len(theirs) == len(ours) {
+		h.swap[theirs] = ours
 	}
 }

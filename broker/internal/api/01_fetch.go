@@ -79,7 +79,9 @@ type fetch struct {
 	forgotten          []fetchKey
 	seen               map[fetchKey]struct{}
 	bytes              int
-	urgent             bool // an error or a diverging epoch: answer at once
+	urgent             bool     // an error or a diverging epoch: answer at once
+	session            *session // nil without one
+	incremental        bool     // the answer leaves out what did not change
 	mu                 sync.Mutex
 	done               bool // answered or being answered; owned by mu
 	timer              clock.Timer
@@ -111,8 +113,10 @@ type fetchRow struct {
 	lastEpoch   int32 // last fetched epoch, -1: not checked
 	maxBytes    int32
 	partition   *partition.Partition
+	of          *sessionPartition // nil outside of an incremental fetch
 
 	code      int16
+	unchanged bool // the session's client knows it all
 	diverging bool
 	divEpoch  int32
 	divEnd    int64
@@ -130,7 +134,7 @@ func (f *fetch) free() {
 	clear(f.forgotten)
 	clear(f.seen)
 	f.topics, f.rows, f.forgotten = f.topics[:0], f.rows[:0], f.forgotten[:0]
-	f.s, f.c, f.answer = nil, nil, nil
+	f.s, f.c, f.answer, f.session, f.incremental = nil, nil, nil, nil, false
 	fetches.Put(f)
 }
 
@@ -263,20 +267,37 @@ func (f *fetch) ready() bool {
 // finish answers the request with what the last look found. The files stay open
 // until the answer has left.
 func (f *fetch) finish() {
-	a, e := f.head(f.code(), 0)
+	f.remember()
+	id := int32(0)
+	if f.session != nil {
+		id = f.session.id
+	}
+	a, e := f.head(f.code(), id)
 	reads := make([]*partition.Read, 0, len(f.rows))
-	e.array(len(f.topics))
+	topics := 0
+	for i := range f.topics {
+		if f.told(&f.topics[i]) > 0 || !f.incremental {
+			topics++
+		}
+	}
+	e.array(topics)
 	for i := range f.topics {
 		t := &f.topics[i]
+		n := f.told(t)
+		if n == 0 && f.incremental {
+			continue
+		}
 		if f.c.Version >= 13 {
 			e.dst = append(e.dst, t.id[:]...)
 		} else {
 			e.str(t.name)
 		}
-		e.array(t.end - t.first)
+		e.array(n)
 		for j := t.first; j < t.end; j++ {
 			r := &f.rows[j]
-			r.encode(a, &e, f.c.Version, f.isolation == 1)
+			if !r.unchanged {
+				r.encode(a, &e, f.c.Version, f.isolation == 1)
+			}
 			if r.read != nil {
 				reads = append(reads, r.read)
 				r.read = nil
@@ -292,4 +313,15 @@ func (f *fetch) finish() {
 		}
 	}
 	f.answer(a)
+}
+
+// told counts the rows of a topic that the answer has.
+func (f *fetch) told(t *fetchTopic) int {
+	n := 0
+	for i := t.first; i < t.end; i++ {
+		if !f.rows[i].unchanged {
+			n++
+		}
+	}
+	return n
 }

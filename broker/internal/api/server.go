@@ -86,6 +86,7 @@ type Server struct {
 
 	rotation atomic.Uint64 // where the next Fetch begins to read
 	waker    waker
+	sessions sessions
 	turns    turns // of transactional producers, see there
 }
 
