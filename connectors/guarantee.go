@@ -55,11 +55,14 @@ var classNames = [...]string{"", "transactional", "two-phase", "staged", "chain"
 
 // String returns the name used in status and documentation.
 func (c Class) String() string {
-	if c < Transactional || c > Plain {
+	if !c.Valid() {
 		return fmt.Sprintf("Class(%d)", int(c))
 	}
 	return classNames[c]
 }
+
+// Valid reports whether c is one of the classes.
+func (c Class) Valid() bool { return c >= Transactional && c <= Plain }
 
 // Max returns the strongest guarantee a store of the class can give.
 func (c Class) Max() Guarantee {

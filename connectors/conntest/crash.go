@@ -56,7 +56,7 @@ func caseCrashOpen(e *env, point string) error {
 	if err != nil {
 		return err
 	}
-	a.sink.killAt(point, 1)
+	a.sink.killAt(point, 1, nil)
 	if err, killed := survive(func() error { return a.takeOver(e.ctx, 2, "a") }); !killed {
 		return fmt.Errorf("the call ended before it came to point %s: %v", point, err)
 	}
@@ -78,7 +78,7 @@ func caseCrashCommit(e *env, point string) error {
 	if err := a.step(10); err != nil {
 		return err
 	}
-	a.sink.killAt(point, 2)
+	a.sink.killAt(point, 2, nil)
 	if err, killed := survive(func() error { return a.step(10) }); !killed {
 		return fmt.Errorf("the call ended before it came to point %s: %v", point, err)
 	}

@@ -109,12 +109,16 @@ func (g *gate) Prepare(ctx context.Context) error {
 }
 
 // killAt makes the n-th passage of a point the last thing this client does.
-func (g *gate) killAt(point string, n int) {
+// last is called just before; nil for nothing.
+func (g *gate) killAt(point string, n int, last func()) {
 	g.onPoint(func(_ context.Context, p string) error {
 		if p == point && g.times(p) == n {
 			g.mu.Lock()
 			g.ended = true
 			g.mu.Unlock()
+			if last != nil {
+				last()
+			}
 			panic(crashed{point})
 		}
 		return nil

@@ -51,6 +51,13 @@ func (n *network) cutOff() {
 	clear(n.conns)
 }
 
+// restore lets this process connect again.
+func (n *network) restore() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut = false
+}
+
 // conn forgets itself when it is closed.
 type conn struct {
 	net.Conn

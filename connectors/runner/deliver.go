@@ -119,7 +119,11 @@ func (t *task) flush(ctx, work context.Context) error {
 		t.retrying(err)
 		return t.backoff(ctx, 0) // stays pending, comes again
 	}
-	err := t.deliver(ctx, work, t.pendingBatch())
+	b := t.pendingBatch()
+	if err := t.mayReject(b); err != nil {
+		return err
+	}
+	err := t.deliver(ctx, work, b)
 	if errors.Is(err, errMoved) || errors.Is(err, errLetGo) {
 		t.rewindAll()
 		return nil
@@ -132,12 +136,27 @@ func (t *task) flush(ctx, work context.Context) error {
 	return nil
 }
 
+// mayReject returns an error that names the first record of the batch that
+// could not be decoded, if rejects are to stop the connector or the sink has no
+// place for them.
+func (t *task) mayReject(b *connectors.Batch) error {
+	if len(b.Rejects) == 0 || !t.o.StopOnReject && t.spec.Rejects {
+		return nil
+	}
+	r := &b.Rejects[0]
+	return fmt.Errorf("%w: %w", connectors.ErrConfig,
+		&RecordError{TP: r.Record.TP, Offset: r.Record.Offset, Reason: r.Reason, Err: errors.New(r.Err)})
+}
+
 // flushOnce makes a single attempt, for a revocation that others wait for.
 func (t *task) flushOnce(work context.Context) error {
 	if err := t.confirmTopics(work); err != nil {
 		return err
 	}
 	b := t.pendingBatch()
+	if err := t.mayReject(b); err != nil {
+		return err
+	}
 	if err := t.call(work, "Commit", func(ctx context.Context) error { return t.sink.Commit(ctx, b) }); err != nil {
 		return err
 	}
@@ -284,7 +303,7 @@ func (t *task) isolate(ctx, work context.Context, b *connectors.Batch, bad []*co
 	}
 	if t.o.StopOnReject || !t.spec.Rejects {
 		r := b.Records[bad[0].Index]
-		return nil, fmt.Errorf("%w: %s offset %d cannot be stored (%s): %w", connectors.ErrConfig, r.TP, r.Offset, bad[0].Reason, bad[0].Err)
+		return nil, fmt.Errorf("%w: %w", connectors.ErrConfig, &RecordError{TP: r.TP, Offset: r.Offset, Reason: bad[0].Reason, Err: bad[0].Err})
 	}
 	return without(b, bad), nil
 }

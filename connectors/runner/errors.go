@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -19,6 +20,22 @@ var (
 // errMoved: the store is at another position than the batch starts from; what
 // was read is dropped and read again from there.
 var errMoved = errors.New("the store's position has moved")
+
+// RecordError names the record at which a connector has stopped.
+type RecordError struct {
+	TP     connectors.TP
+	Offset int64
+	Reason string
+	Err    error
+}
+
+// Error names topic, partition, offset and reason.
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("%s offset %d cannot be stored (%s): %v", e.TP, e.Offset, e.Reason, e.Err)
+}
+
+// Unwrap returns the decoder's or the store's error.
+func (e *RecordError) Unwrap() error { return e.Err }
 
 // final reports whether an error ends the task or the round; others are tried
 // again.

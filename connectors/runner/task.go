@@ -325,6 +325,7 @@ func (t *task) retrying(err error) {
 	t.counts.Retries++
 	t.log.Warn("will retry", "err", err)
 	t.setState(Retrying, err)
+	t.show()
 }
 
 // well records that the task does its work.
