@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -197,11 +198,8 @@ func (r *Reader) follow() {
 // learn asks for metadata once and starts fetchers for brokers that are new. It
 // reports whether every feed has a leader.
 func (r *Reader) learn() bool {
-	var names []string
 	r.mu.Lock()
-	for topic := range r.byTopicLocked() {
-		names = append(names, topic)
-	}
+	names := r.topicsLocked()
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(r.ctx, 10*time.Second)
 	defer cancel()
@@ -216,6 +214,10 @@ func (r *Reader) learn() bool {
 	defer r.mu.Unlock()
 	all := true
 	for part, f := range r.feeds {
+		if _, asked := slices.BinarySearch(names, part.Topic); !asked {
+			all = false // added meanwhile
+			continue
+		}
 		t, ok := topics[part.Topic]
 		if !ok || int(part.Partition) >= len(t.Partitions) || r.replacedLocked(t) {
 			r.failLocked(f, fmt.Errorf("%w: %s", ErrRecreated, part.Topic))
@@ -233,12 +235,14 @@ func (r *Reader) learn() bool {
 	return all
 }
 
-func (r *Reader) byTopicLocked() map[string]struct{} {
-	names := map[string]struct{}{}
+// topicsLocked lists the topics of all feeds, sorted.
+func (r *Reader) topicsLocked() []string {
+	var names []string
 	for part := range r.feeds {
-		names[part.Topic] = struct{}{}
+		names = append(names, part.Topic)
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // replacedLocked reports that the topic of this name is not the one read so far.

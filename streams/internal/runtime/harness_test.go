@@ -180,7 +180,8 @@ func (j *job) finish(r *running) {
 	}
 }
 
-// read returns all committed records of a topic, partition by partition.
+// read returns the committed records of a topic, partition by partition: those
+// that can be read now, without waiting for an open transaction.
 func (j *job) read(topic string) map[int32][]session.Record {
 	j.t.Helper()
 	c, err := session.Connect(j.ctx, session.ClusterOptions{Seeds: j.cluster})
@@ -192,7 +193,7 @@ func (j *job) read(topic string) map[int32][]session.Record {
 	for p := range int32(partitions) {
 		parts = append(parts, session.TopicPartition{Topic: topic, Partition: p})
 	}
-	ends, err := c.List(j.ctx, session.End, parts)
+	ends, err := c.List(j.ctx, session.StableEnd, parts)
 	if err != nil {
 		j.t.Fatal(err)
 	}
