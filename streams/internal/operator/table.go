@@ -72,10 +72,12 @@ func appendSourceRow(dst []byte, r *task.Record) []byte {
 // Restorer turns records of the source topic into the rows that processing
 // them left. A record that does not decode left none: had the error chain not
 // left it out, the task would not have got past it.
+//
+// The function is one for the whole topology and is called by all workers at
+// once: it keeps nothing between calls.
 func (s *TableSource[K, V]) Restorer() func(*task.Record) (key, value []byte, ok bool) {
-	var out Record[K, V]
-	var row []byte
 	decodes := func(r *task.Record) (ok bool) {
+		var out Record[K, V]
 		defer func() {
 			if recover() != nil { // a serde of the user's
 				ok = false
@@ -90,7 +92,6 @@ func (s *TableSource[K, V]) Restorer() func(*task.Record) (key, value []byte, ok
 		if r.Value == nil {
 			return r.Key, nil, true
 		}
-		row = appendSourceRow(row[:0], r)
-		return r.Key, row, true
+		return r.Key, appendSourceRow(nil, r), true
 	}
 }
