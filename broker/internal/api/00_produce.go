@@ -183,13 +183,21 @@ func (p *produce) refuse() int16 {
 // adminClient is the client id that may write to internal topics, as in Kafka.
 const adminClient = "__admin_client"
 
-// takeTurn carries out a transactional request that has its producer's turn, and
-// those that have come behind it meanwhile.
+// takeTurn carries out a transactional request that has its producer's turn. The
+// turn ends when the batches are appended or refused, or with the coordinator's
+// answer.
 func (p *produce) takeTurn() {
-	for p != nil && !p.appendAll() {
-		next := p.s.turns.pass(p.producer)
-		p.settled()
-		p = next
+	if !p.appendAll() {
+		p.endTurn()
+	}
+}
+
+// endTurn lets the producer's next request go on.
+func (p *produce) endTurn() {
+	next := p.s.turns.pass(p.producer)
+	p.settled()
+	if next != nil {
+		next.takeTurn()
 	}
 }
 
@@ -267,6 +275,9 @@ func (p *produce) append(r *produceRow) {
 	switch {
 	case err != nil:
 		r.fail(err)
+		if r.code == kerr.ConcurrentTransactions.Code {
+			r.code = verifyCode(r.code, p.c.Version)
+		}
 	case p.acks == -1:
 		p.pending.Add(1)
 		r.partition.Await(r.appended.LastOffset, func(err error) {
@@ -302,9 +313,7 @@ func (p *produce) askCoordinator() {
 			}
 			p.append(r)
 		}
-		next := p.s.turns.pass(p.producer)
-		p.settled()
-		next.takeTurn()
+		p.endTurn()
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/millrace/millrace/broker/internal/listener"
 	"github.com/millrace/millrace/broker/internal/partition"
-	"github.com/millrace/millrace/broker/internal/replicas"
 	"github.com/millrace/millrace/core/clock"
 )
 
@@ -87,41 +86,6 @@ type fetch struct {
 	timer              clock.Timer
 	cancels            []func()
 	queued             atomic.Bool // waiting to be looked at
-}
-
-// fetchTopic is one topic of the request: rows [first, end).
-type fetchTopic struct {
-	known      *replicas.Topic // nil if there is none
-	name       string
-	id         [16]byte
-	first, end int
-}
-
-// fetchKey names a partition, by topic id if there is one, else by name.
-type fetchKey struct {
-	id    [16]byte
-	name  string
-	index int32
-}
-
-// fetchRow is one partition of the request and its result.
-type fetchRow struct {
-	topic       int
-	index       int32
-	leaderEpoch int32 // -1: not checked
-	offset      int64
-	lastEpoch   int32 // last fetched epoch, -1: not checked
-	maxBytes    int32
-	partition   *partition.Partition
-	of          *sessionPartition // nil outside of an incremental fetch
-
-	code      int16
-	unchanged bool // the session's client knows it all
-	diverging bool
-	divEpoch  int32
-	divEnd    int64
-	marks     partition.Marks
-	read      *partition.Read // nil: no records
 }
 
 var fetches = sync.Pool{New: func() any { return &fetch{seen: map[fetchKey]struct{}{}} }}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -13,36 +12,6 @@ const (
 	maxSessions = 1000
 	sessionIdle = 2 * time.Minute
 )
-
-// sessions is the cache of fetch sessions (KIP-227). A session remembers the
-// partitions that a client fetches and what it was last told of them, so that
-// requests and answers name only what changed. A client whose session is gone is
-// told so and begins a new one; a client that gets none goes on with full fetches.
-type sessions struct {
-	mu   sync.Mutex
-	byID map[int32]*session // owned by mu
-}
-
-// session is one client's fetch session. Clients have one request of a session
-// under way at a time; mu keeps it whole if one has not.
-type session struct {
-	id     int32
-	byName bool // made by a version without topic ids
-	used   time.Time
-
-	mu    sync.Mutex
-	epoch int32 // of the next request
-	parts map[fetchKey]*sessionPartition
-	order []*sessionPartition // in the order in which they were added
-}
-
-// sessionPartition is what a session knows of a partition.
-type sessionPartition struct {
-	key fetchKey
-	row fetchRow // what the client asks for; no result
-	// What the client was last told; -1 tells it again.
-	high, start int64
-}
 
 // open makes a session, nil when all are in use.
 func (c *sessions) open(now time.Time, byName bool) *session {

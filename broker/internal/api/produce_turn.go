@@ -11,11 +11,14 @@ import "sync"
 // The mutex guards the map only; nothing is called under it.
 type turns struct {
 	mu   sync.Mutex
-	busy map[int64][]*produce // producer ids whose turn is taken, with the requests behind it
+	busy map[int64][]turnTaker // producer ids whose turn is taken, with the requests behind it
 }
 
+// turnTaker is a request that has, or waits for, its producer's turn.
+type turnTaker interface{ takeTurn() }
+
 // take gives p the turn of a producer, or puts it behind the one that has it.
-func (t *turns) take(producer int64, p *produce) bool {
+func (t *turns) take(producer int64, p turnTaker) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if behind, taken := t.busy[producer]; taken {
@@ -23,14 +26,14 @@ func (t *turns) take(producer int64, p *produce) bool {
 		return false
 	}
 	if t.busy == nil {
-		t.busy = map[int64][]*produce{}
+		t.busy = map[int64][]turnTaker{}
 	}
 	t.busy[producer] = nil
 	return true
 }
 
 // pass ends the turn and returns the request that has it now, nil if none waits.
-func (t *turns) pass(producer int64) *produce {
+func (t *turns) pass(producer int64) turnTaker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	behind := t.busy[producer]
