@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors"
 	"github.com/millrace/millrace/connectors/runner"
@@ -60,9 +61,12 @@ func runGroupOffsets(e *env, how string) error {
 	if err := w.produce(60); err != nil {
 		return err
 	}
+	other := dynamic
 	if how == "deleted" {
-		if _, err := w.admin.DeleteGroup(w.ctx, group); err != nil {
+		if ok, err := w.deleteGroup(group); err != nil {
 			return fmt.Errorf("delete group: %w", err)
+		} else if !ok { // to a sink, a group that never was is the same
+			other = func(o *runner.SinkOptions) { o.Instance, o.Group = "", group+"-other" }
 		}
 	} else {
 		var offsets kadm.Offsets = map[string]map[int32]kadm.Offset{}
@@ -77,7 +81,7 @@ func runGroupOffsets(e *env, how string) error {
 			return fmt.Errorf("change the group's offsets: %w", err)
 		}
 	}
-	p, err := w.start(nil, dynamic)
+	p, err := w.start(nil, other)
 	if err != nil {
 		return err
 	}
@@ -85,6 +89,23 @@ func runGroupOffsets(e *env, how string) error {
 		return err
 	}
 	return w.exact()
+}
+
+// deleteGroup deletes a group; false when the cluster offers no such request.
+func (w *world) deleteGroup(group string) (bool, error) {
+	versions, err := w.admin.ApiVersions(w.ctx)
+	if err != nil {
+		return false, err
+	}
+	offered := false
+	versions.Each(func(v kadm.BrokerApiVersions) {
+		_, _, offered = v.KeyVersions(int16(kmsg.DeleteGroups))
+	})
+	if !offered {
+		return false, nil
+	}
+	_, err = w.admin.DeleteGroup(w.ctx, group)
+	return true, err
 }
 
 // endsWith checks why a connector has stopped, and that the store is untouched.

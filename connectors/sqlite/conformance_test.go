@@ -3,12 +3,14 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"flag"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/connectors"
 	"github.com/millrace/millrace/connectors/conntest"
 	"github.com/millrace/millrace/connectors/sqlite"
@@ -81,9 +83,17 @@ func kit(c connectors.Cluster, mode sqlite.Mode) conntest.Kit {
 	}
 }
 
-// fake starts a cluster for the cases that need one.
+// brokers runs the kit on a cluster of the caller's instead of those that the
+// tests start.
+var brokers = flag.String("brokers", "", "host:port of a running cluster to run the conformance kit on")
+
+// fake starts franz-go's own fake cluster: another implementation of the
+// protocol than ours.
 func fake(t *testing.T) connectors.Cluster {
 	t.Helper()
+	if *brokers != "" {
+		return connectors.Brokers(*brokers)
+	}
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{"group.initial.rebalance.delay.ms": "0"}))
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +102,15 @@ func fake(t *testing.T) connectors.Cluster {
 	return connectors.Brokers(c.ListenAddrs()...)
 }
 
-func TestConformanceAppend(t *testing.T) { conntest.RunSink(t, kit(fake(t), sqlite.Append)) }
+// embedded starts our broker in this process, without a socket.
+func embedded(t *testing.T) connectors.Cluster {
+	t.Helper()
+	if *brokers != "" {
+		return connectors.Brokers(*brokers)
+	}
+	return brokertest.Start(t)
+}
+
+func TestConformanceAppend(t *testing.T) { conntest.RunSink(t, kit(embedded(t), sqlite.Append)) }
 
 func TestConformanceUpsert(t *testing.T) { conntest.RunSink(t, kit(fake(t), sqlite.Upsert)) }
