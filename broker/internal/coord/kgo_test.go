@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kversion"
@@ -41,24 +40,8 @@ func timedOut(t *testing.T, b *broker.Broker, version string) *kgo.Client {
 	if err := c.ProduceSync(t.Context(), kgo.StringRecord("late")).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := kgo.NewClient(kgo.SeedBrokers(b.Seeds()...), kgo.Dialer(b.Dial))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		ends, err := kadm.NewClient(r).ListCommittedOffsets(t.Context(), "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, _ := ends.Lookup("t", 0)
-		if o.Err == nil && o.Offset == 2 { // behind the record and the marker of its abort
-			return c
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("not aborted within 20 s: %+v", o)
-		}
-	}
+	stableAt(t, b, 2) // behind the record and the marker of its abort
+	return c
 }
 
 // goOn aborts and commits a further transaction, whose record alone may be visible.
