@@ -344,3 +344,25 @@ func (d *memDir) crash(rng *rand.Rand, seen map[*memFile]*memFile) *memDir {
 	out.durable = maps.Clone(out.names)
 	return out
 }
+
+// Clone returns a copy of everything as it is, synced or not: what another process finds after this one was killed.
+func (m *Mem) Clone() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := NewMem()
+	c.root = m.root.clone()
+	return c
+}
+
+func (d *memDir) clone() *memDir {
+	out := newMemDir()
+	for name, n := range d.names {
+		if n.dir != nil {
+			out.names[name] = memNode{dir: n.dir.clone()}
+			continue
+		}
+		out.names[name] = memNode{file: n.file.clone()}
+	}
+	out.durable = maps.Clone(out.names)
+	return out
+}

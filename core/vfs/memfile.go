@@ -150,12 +150,24 @@ func (m *memFile) crash(rng *rand.Rand) *memFile {
 		copy(old[m.undo[i].off:], m.undo[i].old)
 	}
 	old = old[:m.synced]
-	out := mix(rng, old, live)
-	c := &memFile{size: int64(len(out)), synced: int64(len(out))}
-	c.grow(c.size)
+	return newMemFile(mix(rng, old, live))
+}
+
+// clone is a copy of the live bytes, all of which count as synced in it.
+func (m *memFile) clone() *memFile {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	live := make([]byte, m.size)
+	m.read(live, 0)
+	return newMemFile(live)
+}
+
+func newMemFile(content []byte) *memFile {
+	m := &memFile{size: int64(len(content)), synced: int64(len(content))}
+	m.grow(m.size)
 	at := 0
-	c.each(0, len(out), func(piece []byte) { at += copy(piece, out[at:]) })
-	return c
+	m.each(0, len(content), func(piece []byte) { at += copy(piece, content[at:]) })
+	return m
 }
 
 // mix chooses what survives between the old content and the live one.

@@ -50,6 +50,7 @@ type recovery struct {
 	from    int64 // the first offset that is replayed
 	next    int64 // the offset after the last good batch
 	changed bool  // something was cut or removed
+	write   bool  // partition.metadata is missing
 }
 
 func (r *recovery) run() error {
@@ -125,7 +126,7 @@ func (r *recovery) folder() error {
 	return nil
 }
 
-// metadata compares the folder's topic id, or writes it.
+// metadata compares the folder's topic id.
 func (r *recovery) metadata() error {
 	o := &r.l.o
 	path := filepath.Join(o.Dir, metadataName)
@@ -146,19 +147,20 @@ func (r *recovery) metadata() error {
 			return r.damage(metadataName, -1, 0, "%v", err)
 		}
 	}
-	if o.TopicID == ([16]byte{}) {
-		return nil
-	}
-	f, err := o.FS.Create(path)
+	r.write = o.TopicID != [16]byte{}
+	return nil
+}
+
+// writeMetadata begins the file anew; the next flush makes it durable, before anything in the log is.
+func (r *recovery) writeMetadata() error {
+	o := &r.l.o
+	f, err := o.FS.Create(filepath.Join(o.Dir, metadataName))
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.Name, err)
-	}
-	_, err = f.WriteAt(encodeMetadata(o.TopicID), 0)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: %w", o.Name, err)
+		return err
 	}
 	r.l.metaDirty = true
-	return nil
+	_, err = f.WriteAt(encodeMetadata(o.TopicID), 0)
+	return errors.Join(err, f.Close())
 }
 
 // snapshots finds out which there are, and up to where the log was durable. A snapshot is written only after all
@@ -326,7 +328,7 @@ func (r *recovery) replay() error {
 			return err
 		}
 		if end >= 0 && !cut {
-			if cut, err = r.joint(s, end, cp); err != nil {
+			if cut, err = r.joint(s, end); err != nil {
 				return err
 			}
 		}
@@ -337,13 +339,13 @@ func (r *recovery) replay() error {
 	return nil
 }
 
-// joint looks whether the segment behind s begins where s ends; cut tells that it does not and may be dropped. Compaction
-// leaves gaps, but not behind the checkpoint.
-func (r *recovery) joint(s *segment, begin int64, cp flush.Checkpoint) (cut bool, err error) {
+// joint looks whether the segment behind s begins where s ends; cut tells that it does not and may be dropped. Only compaction
+// leaves gaps, and only in what is durable.
+func (r *recovery) joint(s *segment, begin int64) (cut bool, err error) {
 	switch {
 	case r.next == begin:
 		return false, nil
-	case r.next > begin && begin < r.known, r.next < min(begin, r.known) && r.point.Synced > 0 && s.base >= cp.Segment:
+	case r.next > begin && begin < r.known, r.next < min(begin, r.known) && !r.l.o.Config.Compacted:
 		return false, r.damage(fileName(s.base, logSuffix), s.size.Load(), r.next, "the segment ends here, the next one begins at offset %d", begin)
 	}
 	return r.next > begin || r.next >= r.known, nil
@@ -458,7 +460,8 @@ func (r *recovery) check(b record.Batch) error {
 		return err
 	}
 	base := b.BaseOffset()
-	if base < r.next || b.LastOffsetDelta() < 0 || base > r.next && r.next >= r.known {
+	gap := base > r.next && !(r.l.o.Config.Compacted && base <= r.known) // only compaction leaves gaps, and only in what is durable
+	if base < r.next || b.LastOffsetDelta() < 0 || gap {
 		return fmt.Errorf("the batch has base offset %d and last offset %d, expected is %d", base, b.LastOffset(), r.next)
 	}
 	return nil
@@ -539,6 +542,11 @@ func (r *recovery) finish() error {
 		}
 	} else if err := r.reopen(list[n-1]); err != nil {
 		return err
+	}
+	if r.write {
+		if err := r.writeMetadata(); err != nil {
+			return err
+		}
 	}
 	l.next = r.next
 	l.logStart.Store(max(l.list()[0].base, r.point.LogStart))

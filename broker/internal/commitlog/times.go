@@ -32,29 +32,33 @@ func (l *Log) FirstAt(ts, from int64, limit Position) (found Found, ok bool, err
 
 // MaxTimestamp finds the greatest timestamp of all records from the log start up to limit, and the first record that has it.
 func (l *Log) MaxTimestamp(limit Position) (found Found, ok bool, err error) {
-	from := l.LogStart()
-	best, err := l.greatestUpTo(from, limit, false)
-	if err != nil || best == math.MinInt64 {
-		return Found{}, false, err
+	from, doubt := l.LogStart(), int64(math.MaxInt64)
+	for {
+		best, err := l.greatestUpTo(from, limit, doubt)
+		if err != nil || best == math.MinInt64 {
+			return Found{}, false, err
+		}
+		if found, ok, err = l.FirstAt(best, from, limit); ok || err != nil {
+			return found, ok, err
+		}
+		// What a segment knows as its greatest timestamp belongs to a record that came behind the limit, or is gone, or the
+		// index is wrong: look at the headers of every segment that claims as much.
+		if best == doubt {
+			return Found{}, false, nil
+		}
+		doubt = best
 	}
-	if found, ok, err = l.FirstAt(best, from, limit); ok || err != nil {
-		return found, ok, err
-	}
-	// A segment's greatest timestamp was that of a record behind the limit: look at the headers of the last segment too.
-	if best, err = l.greatestUpTo(from, limit, true); err != nil || best == math.MinInt64 {
-		return Found{}, false, err
-	}
-	return l.FirstAt(best, from, limit)
 }
 
-func (l *Log) greatestUpTo(from int64, limit Position, careful bool) (best int64, err error) {
+// greatestUpTo is the greatest timestamp that the segments know, those that claim doubt or more being looked through.
+func (l *Log) greatestUpTo(from int64, limit Position, doubt int64) (best int64, err error) {
 	best = math.MinInt64
 	err = l.each(from, limit, func(s *segment, end int64) (done bool, err error) {
 		greatest, err := l.greatest(s)
 		if err != nil || greatest <= best {
 			return false, err
 		}
-		if s.base < from || s.base == limit.Segment && (careful || end < s.size.Load()) { // only a part of it counts
+		if s.base < from || greatest >= doubt || s.base == limit.Segment && end < s.size.Load() { // only a part of it counts
 			greatest, err = l.greatestIn(s, from, limit.Offset, end)
 		}
 		best = max(best, greatest)
