@@ -30,7 +30,7 @@ type heldReply struct {
 // commit was confirmed is committed in the log, and that nobody is left without an
 // answer.
 func TestOverlappingRequests(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
 			d := &disorder{
