@@ -12,7 +12,7 @@ func TestTurnsKeepEachProducersOrder(t *testing.T) {
 	if got := q.pass(2); got != nil {
 		t.Fatal("nobody waits behind the other producer")
 	}
-	for i, want := range []*produce{b, c, nil} {
+	for i, want := range []turnTaker{b, c, nil} {
 		if got := q.pass(1); got != want {
 			t.Fatalf("pass %d went to the wrong request", i)
 		}
