@@ -60,7 +60,7 @@ type Agg[V, A any] struct {
 
 // Num is what Sum can add.
 type Num interface {
-	~int | ~int32 | ~int64 | ~float32 | ~float64
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
 // Sum adds up a number taken from each value.
