@@ -20,6 +20,7 @@ type harness struct {
 	noPID     bool
 	log       []Record
 	decisions []Decision
+	carried   Decision // the last one carried out
 	failNext  bool
 	tokens    Token
 	replies   map[Token]any
@@ -155,6 +156,7 @@ func (h *harness) check() {
 func (h *harness) carryOut() {
 	d := h.decisions[0]
 	h.decisions = h.decisions[1:]
+	h.carried = d
 	if d.Reply.To != 0 {
 		h.reply(d.Reply)
 	}

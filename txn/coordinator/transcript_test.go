@@ -133,6 +133,9 @@ func (h *harness) runOwner(command string, a args) {
 	switch command {
 	case "markers": // the oldest decision's markers are durable
 		h.carryOut()
+	case "markers-again": // the decision before was carried out by two
+		d := h.carried
+		h.do(func(Token) Output { return h.m.Completed(h.nowMs, d) })
 	case "advance": // ms=
 		h.nowMs += a.num("ms", 0)
 		h.do(func(Token) Output { return h.m.Tick(h.nowMs) })
