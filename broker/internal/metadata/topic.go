@@ -2,7 +2,6 @@ package metadata
 
 import (
 	"crypto/rand"
-	"fmt"
 	"sort"
 	"strings"
 )
@@ -15,17 +14,17 @@ const maxNameLen = 249
 func ValidateName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("Topic name is invalid: the empty string is not allowed")
+		return said("Topic name is invalid: the empty string is not allowed")
 	case name == "." || name == "..":
-		return fmt.Errorf("Topic name is invalid: '%s' is not allowed", name)
+		return said("Topic name is invalid: '%s' is not allowed", name)
 	case len(name) > maxNameLen:
-		return fmt.Errorf("Topic name is invalid: the length of '%s' is longer than the max allowed length %d", name, maxNameLen)
+		return said("Topic name is invalid: the length of '%s' is longer than the max allowed length %d", name, maxNameLen)
 	}
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
 		if !ok {
-			return fmt.Errorf("Topic name is invalid: '%s' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'", name)
+			return said("Topic name is invalid: '%s' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'", name)
 		}
 	}
 	return nil

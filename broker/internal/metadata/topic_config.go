@@ -135,10 +135,10 @@ func TopicConfig(name string) *ConfigKey {
 func ValidateTopicConfig(name, value string) error {
 	k := TopicConfig(name)
 	if k == nil {
-		return fmt.Errorf("Unknown topic config name: %s", name)
+		return said("Unknown topic config name: %s", name)
 	}
 	if err := k.check(value); err != nil {
-		return fmt.Errorf("Invalid value %s for configuration %s: %w", value, name, err)
+		return said("Invalid value %s for configuration %s: %v", value, name, err)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (k *ConfigKey) check(value string) error {
 	switch k.Type {
 	case Boolean:
 		if v := strings.ToLower(value); v != "true" && v != "false" {
-			return fmt.Errorf("Expected value to be either true or false")
+			return said("Expected value to be either true or false")
 		}
 	case Int:
 		var v int64
@@ -167,11 +167,11 @@ func (k *ConfigKey) check(value string) error {
 	}
 	switch {
 	case err != nil || math.IsNaN(n):
-		return fmt.Errorf("Not a number of type %s", kafkaName[k.Type])
+		return said("Not a number of type %s", kafkaName[k.Type])
 	case k.Type != Boolean && n < k.Min:
-		return fmt.Errorf("Value must be at least %s", number(k.Min))
+		return said("Value must be at least %s", number(k.Min))
 	case k.Type != Boolean && n > k.Max:
-		return fmt.Errorf("Value must be no more than %s", number(k.Max))
+		return said("Value must be no more than %s", number(k.Max))
 	}
 	return k.honoured(strings.ToLower(value))
 }
@@ -183,7 +183,7 @@ func (k *ConfigKey) checkWords(value string) error {
 	}
 	for _, w := range words {
 		if len(k.OneOf) > 0 && !slices.Contains(k.OneOf, w) {
-			return fmt.Errorf("String must be one of: %s", strings.Join(k.OneOf, ", "))
+			return said("String must be one of: %s", strings.Join(k.OneOf, ", "))
 		}
 	}
 	return k.honoured(value)
@@ -191,7 +191,7 @@ func (k *ConfigKey) checkWords(value string) error {
 
 func (k *ConfigKey) honoured(value string) error {
 	if len(k.Only) > 0 && !slices.Contains(k.Only, value) {
-		return fmt.Errorf("this broker supports only %s", strings.Join(k.Only, ", "))
+		return said("this broker supports only %s", strings.Join(k.Only, ", "))
 	}
 	return nil
 }
