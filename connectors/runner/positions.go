@@ -3,8 +3,12 @@ package runner
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/connectors"
 	"github.com/millrace/millrace/txn/session"
@@ -54,51 +58,74 @@ func decodePosition(value []byte) (*connectors.SourcePos, error) {
 }
 
 // readPosition returns the last committed position of a part; nil when there is
-// none. It must be called after the producer of that part was initialised.
+// none. It must be called after the producer of that part was initialised: then
+// every transaction of the part is decided, and its marker lies before the high
+// watermark.
 //
-// The end is asked for as high watermark, not as last stable offset: a marker of
-// the predecessor's transaction may still be on its way, and the last stable
-// offset would stop before the position that it commits.
-func readPosition(ctx context.Context, c *session.Cluster, topic string, k sourceKey) (*connectors.SourcePos, error) {
+// The topic is shared, and transactions of other parts may be open in it. A
+// committed reader would stop before the first of them, which may be a dead
+// process's, until it times out; and it must not stop there, as a position of
+// ours may lie behind. So the log is read uncommitted to the high watermark, and
+// the markers in it decide about the records of this part alone.
+func readPosition(ctx context.Context, c connectors.Cluster, sessions *session.Cluster, topic string, k sourceKey) (*connectors.SourcePos, error) {
 	key, err := json.Marshal(k)
 	if err != nil {
 		return nil, fmt.Errorf("position: %w", err)
 	}
 	part := session.TopicPartition{Topic: topic}
 	parts := []session.TopicPartition{part}
-	starts, err := c.List(ctx, session.Start, parts)
+	starts, err := sessions.List(ctx, session.Start, parts)
 	if err != nil {
 		return nil, fmt.Errorf("start of topic %s: %w", topic, err)
 	}
-	ends, err := c.List(ctx, session.End, parts)
+	ends, err := sessions.List(ctx, session.End, parts)
 	if err != nil {
 		return nil, fmt.Errorf("end of topic %s: %w", topic, err)
 	}
-	r := c.NewReader(session.ReaderOptions{})
-	defer r.Close()
-	feed := r.Add(part, starts[part])
-	var last []byte
-	for {
-		for rec, ok := feed.Head(); ok; rec, ok = feed.Head() {
-			if bytes.Equal(rec.Key, key) {
-				last = bytes.Clone(rec.Value) // null = forgotten
-			}
-			feed.Pop()
-		}
-		if feed.Position() >= ends[part] {
-			break
-		}
-		if err := feed.Err(); err != nil {
-			return nil, fmt.Errorf("read topic %s: %w", topic, err)
-		}
-		select {
-		case <-r.Arrived():
-		case <-ctx.Done():
-			return nil, fmt.Errorf("read topic %s at offset %d of %d: %w", topic, feed.Position(), ends[part], ctx.Err())
-		}
+	client, err := kgo.NewClient(append(dial(c, "millrace-connector-"+k.Source), kgo.KeepControlRecords(),
+		kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(starts[part])}}))...)
+	if err != nil {
+		return nil, fmt.Errorf("read topic %s: %w", topic, err)
 	}
-	if last == nil {
+	defer client.Close()
+	d := decided{key: key, open: map[int64][]byte{}}
+	for next := starts[part]; next < ends[part]; {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, fmt.Errorf("read topic %s at offset %d of %d: %w", topic, next, ends[part], err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			d.take(r)
+			next = r.Offset + 1
+		})
+	}
+	if d.last == nil {
 		return nil, nil
 	}
-	return decodePosition(last)
+	return decodePosition(d.last)
+}
+
+// decided follows the records of one key through the transactions they are in.
+type decided struct {
+	key  []byte
+	last []byte           // committed; nil = none, or forgotten by a null value
+	open map[int64][]byte // by producer id: the last record of the key in its open transaction
+}
+
+func (d *decided) take(r *kgo.Record) {
+	switch {
+	case r.Attrs.IsControl():
+		value, ours := d.open[r.ProducerID]
+		// A marker's key is a version and a type, int16 each; type 1 commits.
+		if ours && len(r.Key) >= 4 && binary.BigEndian.Uint16(r.Key[2:]) == 1 {
+			d.last = value
+		}
+		delete(d.open, r.ProducerID)
+	case !bytes.Equal(r.Key, d.key):
+	case r.Attrs.IsTransactional():
+		d.open[r.ProducerID] = r.Value
+	default:
+		d.last = r.Value
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -173,7 +174,7 @@ func (r *partRun) run(stop, work context.Context) (err error) {
 	}
 	for attempt := 0; ; attempt++ {
 		before := r.records
-		err := r.attempt(stop, work)
+		err := r.guarded(stop, work)
 		if r.records > before {
 			attempt = 0
 		}
@@ -225,8 +226,19 @@ func (r *partRun) finish(work context.Context, stopped bool, err error) error {
 	return fmt.Errorf("source %s, part %s: %w", r.s.name, r.part.Name, err)
 }
 
+// guarded is attempt with a panic of the connector made an error, which stops
+// this source and nothing else.
+func (r *partRun) guarded(stop, work context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: part %s panicked: %v\n%s", connectors.ErrConfig, r.part.Name, p, debug.Stack())
+		}
+	}()
+	return r.attempt(stop, work)
+}
+
 // attempt fences, reads the stored position and goes on from there.
-func (r *partRun) attempt(stop, work context.Context) error {
+func (r *partRun) attempt(stop, work context.Context) (err error) {
 	if err := r.claim(stop); err != nil {
 		return err
 	}
@@ -234,7 +246,7 @@ func (r *partRun) attempt(stop, work context.Context) error {
 		return err
 	}
 	key := sourceKey{Source: r.s.name, Part: r.part.Name}
-	at, err := readPosition(stop, r.cluster, r.s.o.PositionTopic, key)
+	at, err := readPosition(stop, r.s.o.Cluster, r.cluster, r.s.o.PositionTopic, key)
 	if err != nil {
 		return err
 	}
@@ -246,15 +258,21 @@ func (r *partRun) attempt(stop, work context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = connectors.Reach(stop, PointOpened)
-	for err == nil && stop.Err() == nil {
-		r.s.setState(r.index, Running, nil)
-		err = r.unit(stop, work, reader, key)
+	defer func() { err = errors.Join(err, reader.Close()) }() // also when the reader panics
+	if err := connectors.Reach(stop, PointOpened); err != nil {
+		return err
 	}
-	if errors.Is(err, io.EOF) {
-		err = nil
+	r.s.setState(r.index, Running, nil)
+	for stop.Err() == nil {
+		err := r.unit(stop, work, reader, key)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, reader.Close())
+	return nil
 }
 
 // claim initialises the producer, which fences every earlier one of this part
