@@ -1,7 +1,6 @@
 package metadata
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sort"
