@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/connectors"
-	"github.com/millrace/millrace/txn/session"
 )
 
 // sourceKey is the key of a stored source position.
@@ -57,47 +57,51 @@ func decodePosition(value []byte) (*connectors.SourcePos, error) {
 	return p, nil
 }
 
+// startKey is the key of the record that a part writes before it reads its position.
+type startKey struct {
+	sourceKey
+	Start bool `json:"start"`
+}
+
+// startRecord is that record: an id of its own makes it recognisable.
+func startRecord(k sourceKey) (key []byte, id string, err error) {
+	if key, err = json.Marshal(startKey{sourceKey: k, Start: true}); err != nil {
+		return nil, "", fmt.Errorf("position: %w", err)
+	}
+	return key, rand.Text(), nil
+}
+
 // readPosition returns the last committed position of a part; nil when there is
-// none. It must be called after the producer of that part was initialised: then
-// every transaction of the part is decided, and its marker lies before the high
-// watermark.
+// none. It reads up to the start record with the given id, which the part's
+// producer has written after it was initialised: every earlier transaction of
+// the part is decided by then, and its marker lies before that record.
 //
 // The topic is shared, and transactions of other parts may be open in it. A
-// committed reader would stop before the first of them, which may be a dead
-// process's, until it times out; and it must not stop there, as a position of
-// ours may lie behind. So the log is read uncommitted to the high watermark, and
-// the markers in it decide about the records of this part alone.
-func readPosition(ctx context.Context, c connectors.Cluster, sessions *session.Cluster, topic string, k sourceKey) (*connectors.SourcePos, error) {
+// committed reader would wait before the first of them, which may be a dead
+// process's, until it times out; and it could not stop there either, as a
+// position of ours may lie behind. So the log is read uncommitted, and the
+// markers in it decide about the records of this part alone.
+func readPosition(ctx context.Context, c connectors.Cluster, topic string, k sourceKey, id string) (*connectors.SourcePos, error) {
 	key, err := json.Marshal(k)
 	if err != nil {
 		return nil, fmt.Errorf("position: %w", err)
 	}
-	part := session.TopicPartition{Topic: topic}
-	parts := []session.TopicPartition{part}
-	starts, err := sessions.List(ctx, session.Start, parts)
-	if err != nil {
-		return nil, fmt.Errorf("start of topic %s: %w", topic, err)
-	}
-	ends, err := sessions.List(ctx, session.End, parts)
-	if err != nil {
-		return nil, fmt.Errorf("end of topic %s: %w", topic, err)
-	}
 	client, err := kgo.NewClient(append(dial(c, "millrace-connector-"+k.Source), kgo.KeepControlRecords(),
 		kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.FetchMaxWait(100*time.Millisecond),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(starts[part])}}))...)
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))...)
 	if err != nil {
 		return nil, fmt.Errorf("read topic %s: %w", topic, err)
 	}
 	defer client.Close()
 	d := decided{key: key, open: map[int64][]byte{}}
-	for next := starts[part]; next < ends[part]; {
+	for found := false; !found; {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("read topic %s at offset %d of %d: %w", topic, next, ends[part], err)
+			return nil, fmt.Errorf("read topic %s: %w", topic, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
+			found = found || string(r.Value) == id
 			d.take(r)
-			next = r.Offset + 1
 		})
 	}
 	if d.last == nil {

@@ -246,7 +246,7 @@ func (r *partRun) attempt(stop, work context.Context) (err error) {
 		return err
 	}
 	key := sourceKey{Source: r.s.name, Part: r.part.Name}
-	at, err := readPosition(stop, r.s.o.Cluster, r.cluster, r.s.o.PositionTopic, key)
+	at, err := r.position(stop, key)
 	if err != nil {
 		return err
 	}
@@ -290,6 +290,21 @@ func (r *partRun) claim(ctx context.Context) error {
 	}
 	r.out = out
 	return nil
+}
+
+// position writes the part's start record and reads up to it; see readPosition.
+func (r *partRun) position(ctx context.Context, k sourceKey) (*connectors.SourcePos, error) {
+	key, id, err := startRecord(k)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.out.Send(ctx, &session.Record{Topic: r.s.o.PositionTopic, Key: key, Value: []byte(id)}, nil); err != nil {
+		return nil, errors.Join(err, r.out.Abort(ctx))
+	}
+	if err := r.out.Commit(ctx, nil, session.Generation{}); err != nil {
+		return nil, err
+	}
+	return readPosition(ctx, r.s.o.Cluster, r.s.o.PositionTopic, k, id)
 }
 
 // unit moves one unit into the log. io.EOF: there is none any more.

@@ -102,3 +102,48 @@ func TestSourceReadsAFileOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestSourceDoesNotWaitForOtherSources: positions of all sources share a topic. A transaction that another one has left
+// open there, as a killed process does, must not keep this one from starting.
+func TestSourceDoesNotWaitForOtherSources(t *testing.T) {
+	t.Parallel()
+	_, c := cluster(t, 1, "lines")
+	path := filepath.Join(t.TempDir(), "in.jsonl")
+	if err := os.WriteFile(path, []byte("{\"id\":1}\n{\"id\":2}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string) *runner.Source {
+		src, err := file.New(file.Config{Name: name, Paths: []string{path}, Topic: "lines", UnitRecords: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := runner.NewSource(runner.SourceOptions{Cluster: c, Source: src})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	run("first")
+	dead, err := kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.Dialer(c.Dial), kgo.TransactionalID("dead"), kgo.TransactionTimeout(10*time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dead.Close()
+	if err := dead.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	open := &kgo.Record{Topic: runner.DefaultPositionTopic, Key: []byte("open"), Value: []byte("for long")}
+	if err := dead.ProduceSync(t.Context(), open).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	run("second")
+	if n := run("first").Status().Tasks[0].Records; n != 0 {
+		t.Errorf("the first source, started again behind an open transaction, sent %d records twice", n)
+	}
+	if n := run("second").Status().Tasks[0].Records; n != 0 {
+		t.Errorf("the second source, whose positions lie behind an open transaction, sent %d records twice", n)
+	}
+}
