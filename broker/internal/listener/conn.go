@@ -141,7 +141,13 @@ func (c *conn) answer(s *slot, a *Answer) {
 	c.mu.Lock()
 	if s.ready {
 		c.mu.Unlock()
-		panic("listener: second answer to one request")
+		// A fault of a handler, but no reason to take the process down: the peer has
+		// its answer.
+		c.logger.Error("a request was answered twice; the second answer is dropped", "peer", c.peer.Host)
+		if a != nil {
+			a.Release()
+		}
+		return
 	}
 	s.ready = true
 	broken := c.broken
