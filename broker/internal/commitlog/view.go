@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 
 	"github.com/millrace/millrace/core/record"
@@ -213,26 +212,41 @@ func (l *Log) retry(s *segment, f func() (int64, error)) (int64, error) {
 // Aborted appends to dst the aborted transactions of a span of offsets, sorted by first offset.
 func (l *Log) Aborted(dst []isolation.AbortedTxn, from, to int64) ([]isolation.AbortedTxn, error) {
 	list := l.list()
-	var failed error
-	indexes := iter.Seq[[]isolation.AbortedTxn](func(yield func([]isolation.AbortedTxn) bool) {
-		for _, s := range list[max(find(list, from), 0):] {
-			entries, err := s.abortedTxns()
-			if errors.Is(err, errBadIndex) {
-				if err = l.rebuild(s, err); err == nil {
-					entries, err = s.abortedTxns()
-				}
-			}
-			if err != nil {
-				failed = err
-				return
-			}
-			if len(entries) > 0 && !yield(entries) {
+	list = list[max(find(list, from), 0):]
+	for len(list) > 0 { // most logs have no aborted transaction: they end here, without allocating
+		entries, err := l.abortedTxns(list[0])
+		if err != nil {
+			return dst, err
+		}
+		if len(entries) > 0 {
+			return l.collect(dst, from, to, list)
+		}
+		list = list[1:]
+	}
+	return dst, nil
+}
+
+func (l *Log) collect(dst []isolation.AbortedTxn, from, to int64, list []*segment) (out []isolation.AbortedTxn, err error) {
+	out = isolation.Collect(dst, from, to, func(yield func([]isolation.AbortedTxn) bool) {
+		for _, s := range list {
+			var entries []isolation.AbortedTxn
+			if entries, err = l.abortedTxns(s); err != nil || !yield(entries) {
 				return
 			}
 		}
 	})
-	dst = isolation.Collect(dst, from, to, indexes)
-	return dst, failed
+	return out, err
+}
+
+func (l *Log) abortedTxns(s *segment) ([]isolation.AbortedTxn, error) {
+	entries, err := s.abortedTxns()
+	if !errors.Is(err, errBadIndex) {
+		return entries, err
+	}
+	if err := l.rebuild(s, err); err != nil {
+		return nil, err
+	}
+	return s.abortedTxns()
 }
 
 // Replay calls fn for every batch from the log start up to a place that was an End once; the batch is valid during the call.
