@@ -455,7 +455,7 @@ func TestTransactionsMoveOffsetsWithOutputs(t *testing.T) {
 func session(t *testing.T, ctx context.Context, b cluster, id string, wg *sync.WaitGroup) (busy func() bool) {
 	var committed atomic.Int64
 	s, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(b.Seeds()...), kgo.Dialer(b.Dial), kgo.TransactionalID(id),
-		kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(),
+		kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.HeartbeatInterval(50*time.Millisecond), kgo.FetchMaxWait(100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
