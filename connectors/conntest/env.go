@@ -14,6 +14,13 @@ import (
 	"github.com/millrace/millrace/connectors"
 )
 
+// testCase is one thing that may happen to a sink.
+type testCase struct {
+	name    string
+	cluster bool // needs one
+	run     func(e *env) error
+}
+
 // env is what one case works with. It belongs to the case's goroutine.
 type env struct {
 	tb      testing.TB

@@ -48,10 +48,3 @@ type Kit struct {
 	// Only runs the cases whose names contain it.
 	Only string
 }
-
-// testCase is one thing that may happen to a sink.
-type testCase struct {
-	name    string
-	cluster bool // needs one
-	run     func(e *env) error
-}
