@@ -17,15 +17,15 @@ import (
 // update of a windowed sum and its final results, from one stream.
 func sums(size, grace time.Duration) *streams.App {
 	app := streams.New("sums")
-	s := app.Stream[string, string]("in").SelectKey(func(v string) string { return v[:1] }, streams.As("by-letter")).GroupByKey()
-	s.Count(streams.As("n")).To("counts")
+	s := app.Stream[string, string]("sums-in").SelectKey(func(v string) string { return v[:1] }, streams.As("by-letter")).GroupByKey()
+	s.Count(streams.As("n")).To("sums-counts")
 	w := s.Windowed(streams.Tumbling(size, streams.Grace(grace))).
 		Aggregate(streams.Sum(func(v string) int64 { return int64(v[1] - '0') }), streams.As("sum"))
 	show := func(w streams.Window, k string, n int64) (string, string) {
 		return k, fmt.Sprintf("%d=%d", w.StartMs(), n)
 	}
-	w.Map(show, streams.As("updates")).To("updates")
-	w.OnClose().Map(show, streams.As("finals")).To("finals")
+	w.Map(show, streams.As("updates")).To("sums-updates")
+	w.OnClose().Map(show, streams.As("finals")).To("sums-finals")
 	return app
 }
 
@@ -91,7 +91,7 @@ func anyOrderAnyCrash(t *testing.T, rnd *rand.Rand) {
 	size, grace := time.Duration(1+rnd.IntN(20))*time.Millisecond, time.Duration(rnd.IntN(30))*time.Millisecond
 	partitions := int32(1 + rnd.IntN(4))
 	d := streamstest.New(t, sums(size, grace), streamstest.Partitions(partitions), streamstest.ManualCommit())
-	in := d.In[string, string]("in")
+	in := d.In[string, string]("sums-in")
 	var sent []string
 	for now := int64(0); len(sent) < 300; now += rnd.Int64N(5) {
 		if rnd.IntN(40) == 0 {
@@ -120,9 +120,9 @@ func anyOrderAnyCrash(t *testing.T, rnd *rand.Rand) {
 			o.add(string(r.Key), string(r.Value), r.Time.UnixMilli())
 		}
 		late += o.late
-		compare(t, p, "counts", o.counts, counts(t, d.Topic("counts", p)))
-		compare(t, p, "updates", o.updates, timed(d.Topic("updates", p)))
-		compare(t, p, "finals", o.finals, timed(d.Topic("finals", p)))
+		compare(t, p, "counts", o.counts, counts(t, d.Topic("sums-counts", p)))
+		compare(t, p, "updates", o.updates, timed(d.Topic("sums-updates", p)))
+		compare(t, p, "finals", o.finals, timed(d.Topic("sums-finals", p)))
 	}
 	slices.Sort(sent)
 	slices.Sort(passed)

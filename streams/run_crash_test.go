@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/streams/internal/runtime"
 	"github.com/millrace/millrace/streams/streamstest"
 	"github.com/millrace/millrace/txn/session"
@@ -33,10 +32,10 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	b := brokertest.Start(t)
+	b := cluster(t)
 	const partitions, records, kills = 3, 3000, 12
 	size, grace := 10*time.Millisecond, 15*time.Millisecond
-	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, partitions, 1, nil, "in", "counts", "updates", "finals"); err != nil {
+	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, partitions, 1, nil, "sums-in", "sums-counts", "sums-updates", "sums-finals"); err != nil {
 		t.Fatal(err)
 	}
 	top, err := sums(size, grace).Topology()
@@ -50,7 +49,7 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 		var batch []*kgo.Record
 		for i := from; i < to; i++ {
 			ts := max(0, int64(2*i)-rnd.Int64N(60))
-			batch = append(batch, &kgo.Record{Topic: "in", Timestamp: time.UnixMilli(ts), Value: fmt.Appendf(nil, "%c%d#%d", 'a'+rnd.IntN(9), rnd.IntN(10), i)})
+			batch = append(batch, &kgo.Record{Topic: "sums-in", Timestamp: time.UnixMilli(ts), Value: fmt.Appendf(nil, "%c%d#%d", 'a'+rnd.IntN(9), rnd.IntN(10), i)})
 		}
 		if err := in.ProduceSync(ctx, batch...).FirstErr(); err != nil {
 			t.Fatal(err)
@@ -95,8 +94,8 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 	run, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- runtime.Run(run, top, b, options) }()
-	out := read(ctx, t, client(t, b, kgo.ConsumeTopics("counts", "updates", "finals", "sums-by-letter-repartition"),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), "counts", records)
+	out := read(ctx, t, client(t, b, kgo.ConsumeTopics("sums-counts", "sums-updates", "sums-finals", "sums-by-letter-repartition"),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), "sums-counts", records)
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -108,9 +107,9 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 			o.add(string(r.Key), string(r.Value), r.Time.UnixMilli())
 			seen++
 		}
-		compare(t, p, "counts", o.counts, counts(t, out[topicPartition{"counts", p}]))
-		compare(t, p, "updates", o.updates, timed(out[topicPartition{"updates", p}]))
-		compare(t, p, "finals", o.finals, timed(out[topicPartition{"finals", p}]))
+		compare(t, p, "counts", o.counts, counts(t, out[topicPartition{"sums-counts", p}]))
+		compare(t, p, "updates", o.updates, timed(out[topicPartition{"sums-updates", p}]))
+		compare(t, p, "finals", o.finals, timed(out[topicPartition{"sums-finals", p}]))
 	}
 	if seen != records {
 		t.Errorf("%d records went in, %d came through the repartition topic", records, seen)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,13 +14,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/millrace/millrace/broker"
 	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/streams"
 	"github.com/millrace/millrace/streams/serde"
 )
 
-func client(t *testing.T, b *broker.Broker, opts ...kgo.Opt) *kgo.Client {
+// cluster is an embedded broker, or the cluster that MILLRACE_TEST_BROKERS
+// names, which must be a fresh one.
+func cluster(t *testing.T) streams.Cluster {
+	if b := os.Getenv("MILLRACE_TEST_BROKERS"); b != "" {
+		return streams.Brokers(b)
+	}
+	return brokertest.Start(t)
+}
+
+func client(t *testing.T, b streams.Cluster, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(b.Seeds()...), kgo.Dialer(b.Dial))...)
 	if err != nil {
@@ -32,7 +41,7 @@ func client(t *testing.T, b *broker.Broker, opts ...kgo.Opt) *kgo.Client {
 // words is the application of the end-to-end tests.
 func words() *streams.App {
 	app := streams.New("words")
-	app.Stream[string, string]("lines").FlatMapValues(strings.FieldsSeq).GroupBy(strings.ToLower).Count(streams.As("words")).To("counts")
+	app.Stream[string, string]("words-lines").FlatMapValues(strings.FieldsSeq).GroupBy(strings.ToLower).Count(streams.As("words")).To("words-counts")
 	return app
 }
 
@@ -59,19 +68,19 @@ func TestRunOnAnEmbeddedBroker(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	b := brokertest.Start(t)
+	b := cluster(t)
 	admin := kadm.NewClient(client(t, b))
-	if _, err := admin.CreateTopics(ctx, 3, 1, nil, "lines", "counts"); err != nil {
+	if _, err := admin.CreateTopics(ctx, 3, 1, nil, "words-lines", "words-counts"); err != nil {
 		t.Fatal(err)
 	}
 	in := client(t, b)
-	out := client(t, b, kgo.ConsumeTopics("counts"), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	out := client(t, b, kgo.ConsumeTopics("words-counts"), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	dir := t.TempDir()
 	want, seen := map[string]int64{}, map[string]int64{}
 	for round := range 3 {
 		for i := range 50 {
 			line := fmt.Sprintf("Round %d line %d", round, i)
-			if err := in.ProduceSync(ctx, &kgo.Record{Topic: "lines", Value: []byte(line)}).FirstErr(); err != nil {
+			if err := in.ProduceSync(ctx, &kgo.Record{Topic: "words-lines", Value: []byte(line)}).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 			for w := range strings.FieldsSeq(strings.ToLower(line)) {
@@ -93,7 +102,7 @@ func TestRunOnAnEmbeddedBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"words-words-changelog", "words-lines.flat-map-values.group-by-repartition"} {
+	for _, name := range []string{"words-words-changelog", "words-words-lines.flat-map-values.group-by-repartition"} {
 		if !slices.Contains(topics.Names(), name) || len(topics[name].Partitions) != 3 {
 			t.Errorf("internal topic %s is missing or has not 3 partitions; there are %v", name, topics.Names())
 		}
@@ -104,24 +113,24 @@ func TestRunReturnsTheFailure(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	b := brokertest.Start(t)
-	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, 1, 1, nil, "in", "out"); err != nil {
+	b := cluster(t)
+	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, 1, 1, nil, "numbers-in", "numbers-out"); err != nil {
 		t.Fatal(err)
 	}
 	in := client(t, b)
 	for _, v := range []string{"12345678", "short"} {
-		if err := in.ProduceSync(ctx, &kgo.Record{Topic: "in", Value: []byte(v)}).FirstErr(); err != nil {
+		if err := in.ProduceSync(ctx, &kgo.Record{Topic: "numbers-in", Value: []byte(v)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	app := streams.New("numbers")
-	app.Stream[string, int64]("in").To("out")
+	app.Stream[string, int64]("numbers-in").To("numbers-out")
 	err := app.Run(ctx, b)
 	var f *streams.Failure
-	if !errors.As(err, &f) || f.Phase != streams.PhaseDecode || f.Node != "in" || f.Offset != 1 {
+	if !errors.As(err, &f) || f.Phase != streams.PhaseDecode || f.Node != "numbers-in" || f.Offset != 1 {
 		t.Fatalf("Run returned %v", err)
 	}
-	if want := "decode at node in, record in-0@1: value: serde: int64 takes 8 bytes, got 5"; !strings.Contains(err.Error(), want) {
+	if want := "decode at node numbers-in, record numbers-in-0@1: value: serde: int64 takes 8 bytes, got 5"; !strings.Contains(err.Error(), want) {
 		t.Errorf("error is %q, want it to say %q", err, want)
 	}
 }
