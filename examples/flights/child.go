@@ -187,7 +187,9 @@ func (c *parts) report(ctx context.Context, app *streams.App) error {
 			if err != nil {
 				return err
 			}
-			p.Done = left == 0
+			if p.Done = left == 0; p.Done {
+				p.Counted = counted(ctx, db)
+			}
 		}
 		line, err := json.Marshal(p)
 		if err != nil {
