@@ -23,11 +23,12 @@ var errClose = errors.New("connection closed by the answer to a request")
 // gather writes answers to one connection, everything that is ready in as few
 // system calls as possible. It is used by one goroutine at a time.
 type gather struct {
-	conn net.Conn
-	raw  syscall.RawConn // nil when sendfile is not possible
-	bufs net.Buffers     // bytes to go before the next section
-	vec  net.Buffers     // bufs' backing, kept because WriteTo consumes it
-	copy []byte          // small sections, read; its parts are in bufs
+	conn    net.Conn
+	timeout time.Duration   // for the peer to take the next piece
+	raw     syscall.RawConn // nil when sendfile is not possible
+	bufs    net.Buffers     // bytes to go before the next section
+	vec     net.Buffers     // bufs' backing, kept because WriteTo consumes it
+	copy    []byte          // small sections, read; its parts are in bufs
 }
 
 func newGather(nc net.Conn) *gather {
@@ -54,9 +55,7 @@ func (g *gather) send(batch []*slot, timeout time.Duration) (err error) {
 			g.copy = nil
 		}
 	}()
-	if err := g.conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
+	g.timeout = timeout
 	for _, s := range batch {
 		a := s.answer
 		switch {
@@ -103,10 +102,33 @@ func (g *gather) section(s Section) error {
 	}
 	if g.raw != nil {
 		if fd, ok := s.File.Fd(); ok {
-			return sendfile(g.raw, fd, s.Offset, s.Len)
+			return g.sendSection(fd, s)
 		}
 	}
 	return g.copySection(s)
+}
+
+// renew gives the peer time for the next piece: a slow peer is served for as long
+// as it takes something.
+func (g *gather) renew() error { return g.conn.SetWriteDeadline(time.Now().Add(g.timeout)) }
+
+// sendPiece bounds what goes by sendfile under one deadline.
+const sendPiece = 4 << 20
+
+// sendSection sends a section by sendfile.
+func (g *gather) sendSection(fd uintptr, s Section) error {
+	for s.Len > 0 {
+		n := min(s.Len, sendPiece)
+		if err := g.renew(); err != nil {
+			return err
+		}
+		if err := sendfile(g.raw, fd, s.Offset, n); err != nil {
+			return err
+		}
+		s.Offset += int64(n)
+		s.Len -= n
+	}
+	return nil
 }
 
 // join reads a small section into the vector.
@@ -129,6 +151,9 @@ func (g *gather) copySection(s Section) error {
 	for s.Len > 0 {
 		n := min(s.Len, len(buf))
 		if err := readSection(s.File, buf[:n], s.Offset); err != nil {
+			return err
+		}
+		if err := g.renew(); err != nil {
 			return err
 		}
 		if _, err := g.conn.Write(buf[:n]); err != nil {
@@ -157,6 +182,9 @@ func readSection(f SectionFile, p []byte, off int64) error {
 func (g *gather) flush() error {
 	if len(g.vec) == 0 {
 		return nil
+	}
+	if err := g.renew(); err != nil {
+		return err
 	}
 	g.bufs = g.vec
 	_, err := g.bufs.WriteTo(g.conn)

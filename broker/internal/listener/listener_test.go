@@ -361,3 +361,57 @@ func TestManyConnectionsPipelining(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A peer that takes its answer slowly gets all of it; one that takes nothing loses
+// its connection.
+func TestSlowPeer(t *testing.T) {
+	const size = 8 << 20
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := &bulk{file: &osFile{File: f}, size: size, gone: make(chan struct{})}
+	_, dial := serve(t, s, Limits{Write: 500 * time.Millisecond})
+	c := dial()
+	send(t, c, frame("x"))
+	got := 0
+	buf := make([]byte, 256<<10)
+	for got < size {
+		n, err := c.Read(buf)
+		if err != nil {
+			t.Fatalf("after %d of %d bytes: %v", got, size, err)
+		}
+		got += n
+	}
+
+	c = dial()
+	for range 4 {
+		send(t, c, frame("x"))
+	}
+	<-s.gone
+	if n, err := io.Copy(io.Discard, c); n >= 4*size {
+		t.Errorf("a peer that took nothing got all of it, %v", err)
+	}
+}
+
+// bulk answers everything with one large section.
+type bulk struct {
+	file *osFile
+	size int
+	gone chan struct{} // closed when a connection has ended
+	end  sync.Once
+}
+
+func (b *bulk) Serve(p *Peer, f *Frame, answer func(*Answer)) error {
+	f.Release()
+	context.AfterFunc(p.Gone(), func() { b.end.Do(func() { close(b.gone) }) })
+	a := NewAnswer()
+	a.Append(Section{File: b.file, Len: b.size})
+	answer(a)
+	return nil
+}
