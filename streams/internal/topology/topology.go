@@ -44,7 +44,7 @@ type Store struct {
 	// FromSource turns a record of the source topic into the row that
 	// processing it would have left: a nil value deletes the row. ok is false
 	// for records that leave no trace (a null key, bytes that do not decode).
-	// The slices are valid until the next call.
+	// Key is that of the record, value is the caller's. Safe for concurrent use.
 	FromSource func(*task.Record) (key, value []byte, ok bool)
 	// Windowed stores have rows that begin with the window start, 8 bytes big
 	// endian, and end by stream time after RetentionMs.
