@@ -35,6 +35,10 @@
 // that may return an error. The context ends when the application stops or the
 // work moves to another process.
 //
+// Tasks run at the same time, so functions are called from several goroutines.
+// What a function keeps outside of stores it must guard itself, and gets it
+// neither back after a crash nor undone with a transaction.
+//
 // # Keys, partitions and repartitioning
 //
 // State is kept where its key is: a topology runs as tasks, one for each

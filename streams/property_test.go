@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +14,26 @@ import (
 	"github.com/millrace/millrace/streams/streamstest"
 )
 
-// The topology of the property test: a repartition, then a plain count, every
-// update of a windowed sum and its final results, from one stream.
+// label is a row of a table; it travels as JSON.
+type label struct{ Text string }
+
+// labels are the rows, of very different lengths, so that a mix-up shows.
+func labels() map[string]label {
+	m := map[string]label{}
+	for i := range 9 {
+		m[string(rune('a'+i))] = label{strings.Repeat(string(rune('A'+i)), 1+i*7)}
+	}
+	return m
+}
+
+// The topology of the property test: a repartition, then a join with a table, a
+// plain count, every update of a windowed sum and its final results.
 func sums(size, grace time.Duration) *streams.App {
 	app := streams.New("sums")
-	s := app.Stream[string, string]("sums-in").SelectKey(func(v string) string { return v[:1] }, streams.As("by-letter")).GroupByKey()
+	table := app.Table[string, label]("sums-labels")
+	keyed := app.Stream[string, string]("sums-in").SelectKey(func(v string) string { return v[:1] }, streams.As("by-letter"))
+	keyed.JoinTable(table, func(v string, l label) string { return v + l.Text }).To("sums-joined")
+	s := keyed.GroupByKey()
 	s.Count(streams.As("n")).To("sums-counts")
 	w := s.Windowed(streams.Tumbling(size, streams.Grace(grace))).
 		Aggregate(streams.Sum(func(v string) int64 { return int64(v[1] - '0') }), streams.As("sum"))
@@ -32,12 +48,13 @@ func sums(size, grace time.Duration) *streams.App {
 // oracle computes from one partition of the repartition topic, by plain loops,
 // what the topology should have written.
 type oracle struct {
-	size, grace             int64
-	counts, updates, finals []string
-	late                    int64
-	n                       map[string]int64
-	open                    map[row]sum
-	stream                  int64
+	size, grace                     int64
+	joined, counts, updates, finals []string
+	labels                          map[string]label
+	late                            int64
+	n                               map[string]int64
+	open                            map[row]sum
+	stream                          int64
 }
 
 type row struct {
@@ -48,10 +65,11 @@ type row struct {
 type sum struct{ n, ts int64 }
 
 func newOracle(size, grace time.Duration) *oracle {
-	return &oracle{size: size.Milliseconds(), grace: grace.Milliseconds(), stream: -1, n: map[string]int64{}, open: map[row]sum{}}
+	return &oracle{size: size.Milliseconds(), grace: grace.Milliseconds(), stream: -1, labels: labels(), n: map[string]int64{}, open: map[row]sum{}}
 }
 
 func (o *oracle) add(key, value string, ts int64) {
+	o.joined = append(o.joined, fmt.Sprintf("%s %s @%d", key, value+o.labels[key].Text, ts))
 	o.n[key]++
 	o.counts = append(o.counts, fmt.Sprintf("%s %d", key, o.n[key]))
 	o.stream = max(o.stream, ts)
@@ -92,6 +110,10 @@ func anyOrderAnyCrash(t *testing.T, rnd *rand.Rand) {
 	partitions := int32(1 + rnd.IntN(4))
 	d := streamstest.New(t, sums(size, grace), streamstest.Partitions(partitions), streamstest.ManualCommit())
 	in := d.In[string, string]("sums-in")
+	for key, l := range labels() {
+		d.In[string, label]("sums-labels").At(time.UnixMilli(0), key, l)
+	}
+	d.Settle()
 	var sent []string
 	for now := int64(0); len(sent) < 300; now += rnd.Int64N(5) {
 		if rnd.IntN(40) == 0 {
@@ -120,6 +142,7 @@ func anyOrderAnyCrash(t *testing.T, rnd *rand.Rand) {
 			o.add(string(r.Key), string(r.Value), r.Time.UnixMilli())
 		}
 		late += o.late
+		compare(t, p, "joined", o.joined, timed(d.Topic("sums-joined", p)))
 		compare(t, p, "counts", o.counts, counts(t, d.Topic("sums-counts", p)))
 		compare(t, p, "updates", o.updates, timed(d.Topic("sums-updates", p)))
 		compare(t, p, "finals", o.finals, timed(d.Topic("sums-finals", p)))

@@ -35,8 +35,15 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 	b := cluster(t)
 	const partitions, records, kills = 3, 3000, 12
 	size, grace := 10*time.Millisecond, 15*time.Millisecond
-	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, partitions, 1, nil, "sums-in", "sums-counts", "sums-updates", "sums-finals"); err != nil {
+	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, partitions, 1, nil, "sums-in", "sums-labels", "sums-joined", "sums-counts", "sums-updates", "sums-finals"); err != nil {
 		t.Fatal(err)
+	}
+	table := client(t, b)
+	for key, l := range labels() {
+		row := &kgo.Record{Topic: "sums-labels", Timestamp: time.UnixMilli(0), Key: []byte(key), Value: fmt.Appendf(nil, `{"Text":%q}`, l.Text)}
+		if err := table.ProduceSync(ctx, row).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	top, err := sums(size, grace).Topology()
 	if err != nil {
@@ -94,7 +101,7 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 	run, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- runtime.Run(run, top, b, options) }()
-	out := read(ctx, t, client(t, b, kgo.ConsumeTopics("sums-counts", "sums-updates", "sums-finals", "sums-by-letter-repartition"),
+	out := read(ctx, t, client(t, b, kgo.ConsumeTopics("sums-joined", "sums-counts", "sums-updates", "sums-finals", "sums-by-letter-repartition"),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), "sums-counts", records)
 	stop()
 	if err := <-done; err != nil {
@@ -107,6 +114,7 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 			o.add(string(r.Key), string(r.Value), r.Time.UnixMilli())
 			seen++
 		}
+		compare(t, p, "joined", o.joined, timed(out[topicPartition{"sums-joined", p}]))
 		compare(t, p, "counts", o.counts, counts(t, out[topicPartition{"sums-counts", p}]))
 		compare(t, p, "updates", o.updates, timed(out[topicPartition{"sums-updates", p}]))
 		compare(t, p, "finals", o.finals, timed(out[topicPartition{"sums-finals", p}]))
