@@ -78,9 +78,11 @@
 //     INVALID_TXN_STATE (version 2) or PRODUCER_FENCED (version 1), both fatal to the
 //     client although nobody took its id. Here TRANSACTION_ABORTABLE (EndTxn 5) or
 //     UNKNOWN_PRODUCER_ID (below), on which clients abort and go on. For the same
-//     reason an abort of version 1 is answered NONE then, and AddPartitionsToTxn or
-//     AddOffsetsToTxn with UNKNOWN_PRODUCER_ID. Whoever was replaced by a newer
-//     producer is fenced as ever.
+//     reason an abort of version 1 is answered NONE then, AddPartitionsToTxn and
+//     AddOffsetsToTxn with UNKNOWN_PRODUCER_ID, TxnOffsetCommit with
+//     TRANSACTION_ABORTABLE; Produce with INVALID_PRODUCER_EPOCH as in Kafka, which
+//     clients recover from. Whoever was replaced by a newer producer is fenced as
+//     ever.
 //   - After such an abort InitProducerId with the old epoch gives the next one, also
 //     after a restart of the coordinator, where Kafka fences.
 //   - InitProducerId over an open transaction waits for the abort; Kafka sends the

@@ -89,8 +89,8 @@ func (md metadata) checkAdd(r AddRequest) int16 {
 		return CodeInvalidProducerIDMap
 	case r.Epoch == md.epoch && r.Epoch >= 0 && r.Epoch <= maxDataEpoch:
 		return CodeNone
-	case md.cause == ByTimeout && r.Epoch == md.lastEpoch && !r.Implicit && !r.VerifyOnly:
-		return addAfterTimeout
+	case md.cause == ByTimeout && r.Epoch == md.lastEpoch:
+		return addAfterTimeout(r)
 	default:
 		return fenced(r.Version, addKnowsFenced)
 	}

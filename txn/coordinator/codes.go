@@ -57,6 +57,12 @@ func commitAfterTimeout(version int16) int16 {
 	return CodeUnknownProducerID
 }
 
-// addAfterTimeout is the same decision for a client of version 1 that announces
-// a partition after its transaction was aborted by the timeout.
-const addAfterTimeout = CodeUnknownProducerID
+// addAfterTimeout is the same decision for a client that goes on with a transaction
+// after it was aborted by the timeout: it announces a partition, or its broker adds
+// or verifies one on its behalf.
+func addAfterTimeout(r AddRequest) int16 {
+	if r.Implicit {
+		return CodeTransactionAbortable
+	}
+	return CodeUnknownProducerID
+}

@@ -46,6 +46,8 @@ func (m *model) add(c creds, tps []TopicPartition) int16 {
 	switch {
 	case !m.known || c.pid != m.owner.pid:
 		return CodeInvalidProducerIDMap
+	case m.last == abortedByTimeout && c == *m.before:
+		return CodeTransactionAbortable
 	case c != m.owner || !c.usable():
 		return CodeProducerFenced
 	}

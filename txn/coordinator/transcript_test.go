@@ -61,9 +61,22 @@ func transcript(t *testing.T, src string) []byte {
 				h.out.WriteString("nothing\n")
 			}
 			fmt.Fprintf(&got, "%s\n----\n%s\n", line, h.out.String())
+			h.checkRestart()
 		}
 	}
 	return bytes.TrimSuffix(got.Bytes(), []byte("\n"))
+}
+
+// checkRestart compares the running machine with one that is loaded from the whole log.
+func (h *harness) checkRestart() {
+	h.t.Helper()
+	pid := h.nextPID
+	if live, loaded := h.m.Dump(), h.replayed(h.log).Dump(); live != loaded {
+		h.t.Fatalf("state differs from its log:\nlive\n%sreplayed\n%s", live, loaded)
+	}
+	if h.nextPID != pid {
+		h.t.Fatal("replay asked for a producer id")
+	}
 }
 
 type args map[string]string

@@ -55,9 +55,9 @@ func (t *Transactions) carryOut(s *txnShard, d coordinator.Decision) {
 }
 
 func (c *completion) marker() producer.Marker {
-	m := producer.Marker{ProducerID: c.d.ProducerID, Epoch: c.d.Epoch, Commit: c.d.Commit, TxnVersion: txnVersionWithEqualMarkersToo}
+	m := producer.Marker{ProducerID: c.d.ProducerID, Epoch: c.d.Epoch, Commit: c.d.Commit, TxnVersion: txnVersionEqual}
 	if c.d.Bumped {
-		m.TxnVersion = txnVersionWithStrictMarkers
+		m.TxnVersion = txnVersionStrict
 	}
 	m.CoordinatorEpoch = c.shard.leaderEpoch()
 	return m

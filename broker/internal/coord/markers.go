@@ -11,13 +11,13 @@ import (
 
 // Kafka's error codes that a partition answers a marker with.
 const (
-	codeUnknownServerError        int16 = -1
-	codeUnknownTopicOrPartition   int16 = 3
-	codeInvalidProducerEpoch      int16 = 47
-	codeTransactionCoordFenced    int16 = 52
-	codeStorageError              int16 = 56
-	txnVersionWithStrictMarkers   int16 = 2
-	txnVersionWithEqualMarkersToo int16 = 1
+	codeUnknownServerError      int16 = -1
+	codeUnknownTopicOrPartition int16 = 3
+	codeInvalidProducerEpoch    int16 = 47
+	codeTransactionCoordFenced  int16 = 52
+	codeStorageError            int16 = 56
+	txnVersionStrict            int16 = 2
+	txnVersionEqual             int16 = 1
 )
 
 // appendMarker appends one marker to a partition, through the group coordinator's

@@ -181,8 +181,10 @@ const brokerVersion = 5
 // append in a transaction: under transaction version 2 it adds the partitions,
 // otherwise (verifyOnly) it asks whether the client has added them. The answer comes
 // when it is durable. A producer that was fenced is told INVALID_PRODUCER_EPOCH, the
-// only code for that which these requests know; CONCURRENT_TRANSACTIONS and the codes
-// of a coordinator that is not there are left for the caller to fit to its version.
+// only code for that which these requests know. Left for the caller to fit to its
+// request are CONCURRENT_TRANSACTIONS, the codes of a coordinator that is not there,
+// and the answer to the owner of a transaction that its timeout has ended:
+// TRANSACTION_ABORTABLE when adding, UNKNOWN_PRODUCER_ID when verifying.
 func (t *Transactions) AddPartitions(txnID string, pid int64, epoch int16, parts []TopicPartition, verifyOnly bool, done func(codes []int16)) {
 	t.Add(coordinator.AddRequest{
 		ID: txnID, ProducerID: pid, Epoch: epoch, Partitions: parts,

@@ -328,7 +328,7 @@ func TestTimeoutThenGoOn(t *testing.T) {
 	}
 	manual.Advance(time.Minute)
 	n.atRest()
-	if code := c.produce(0, "zombie"); code != coordinator.CodeInvalidProducerEpoch {
+	if code := c.produce(0, "zombie"); code != coordinator.CodeTransactionAbortable {
 		t.Fatalf("produce after the timeout: code %d", code)
 	}
 	if r := c.end(true); r.Code != coordinator.CodeTransactionAbortable {
