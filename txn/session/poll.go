@@ -16,6 +16,7 @@ import (
 // Poll is also where a rebalance happens: everything polled before counts as
 // processed, and is committed before partitions are given up.
 func (s *Session) Poll(ctx context.Context) (iter.Seq[*Record], error) {
+	s.refused = false
 	for {
 		if s.fatal != nil {
 			return nil, s.fatal
@@ -80,19 +81,24 @@ func (s *Session) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.rewind && s.joined {
-		parts := s.parts()
-		s.drop()
-		s.joined = true
-		if err := s.assign(ctx, parts); err != nil {
+	if !s.joined {
+		if err := s.join(ctx); err != nil {
 			return err
 		}
-		s.rewind = false
 	}
-	if s.joined {
+	if !s.rewind {
 		return nil
 	}
-	return s.join(ctx)
+	s.drop()
+	if err := s.assign(ctx); err != nil {
+		return err
+	}
+	s.rewind = false
+	if len(s.fresh) > 0 && s.options.OnAssign != nil {
+		s.options.OnAssign(s.fresh)
+	}
+	s.fresh = nil
+	return nil
 }
 
 // giveUp commits what was processed and lets go of all partitions.
@@ -116,6 +122,7 @@ func (s *Session) giveUp(ctx context.Context) error {
 		}
 	}
 	gone := s.drop()
+	s.joined = false
 	if len(gone) > 0 && s.options.OnRevoke != nil {
 		s.options.OnRevoke(gone)
 	}
@@ -134,26 +141,16 @@ func (s *Session) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.generation, s.joined, s.rewind = joined.Generation, true, false
-	if err := s.assign(ctx, parts); err != nil {
-		return err
-	}
-	if len(parts) > 0 && s.options.OnAssign != nil {
-		s.options.OnAssign(parts)
-	}
+	// Reading begins in a step of its own, which may be repeated: the caller's
+	// ctx can end in between.
+	s.generation, s.assigned, s.fresh = joined.Generation, parts, parts
+	s.joined, s.rewind = true, true
 	return nil
 }
 
-func (s *Session) parts() []TopicPartition {
-	var parts []TopicPartition
-	for _, f := range s.feeds {
-		parts = append(parts, f.Part())
-	}
-	return parts
-}
-
-// assign reads the partitions from where the group is.
-func (s *Session) assign(ctx context.Context, parts []TopicPartition) error {
+// assign reads the assigned partitions from where the group is.
+func (s *Session) assign(ctx context.Context) error {
+	parts := s.assigned
 	offsets, err := s.cluster.CommittedOffsets(ctx, s.options.Group, parts)
 	if err != nil {
 		return err

@@ -92,9 +92,12 @@ type Session struct {
 	next       int     // feed to begin the next poll with
 	done       Offsets // what Commit commits
 	record     Record
-	rewind     bool  // read on from the committed offsets
-	joined     bool  // false: join before anything else
-	fatal      error // the session is over
+	rewind     bool // read on from the committed offsets
+	refused    bool // a commit failed, and nothing was polled since
+	joined     bool // false: join before anything else
+	assigned   []TopicPartition
+	fresh      []TopicPartition // assigned, and OnAssign was not called yet
+	fatal      error            // the session is over
 }
 
 // Open connects, and fences every earlier session with the same transactional
@@ -151,15 +154,15 @@ func (s *Session) Commit(ctx context.Context) error {
 	if s.fatal != nil {
 		return s.fatal
 	}
-	if s.rewind {
+	if s.refused {
 		return fmt.Errorf("%w: the last commit failed, poll first", ErrAborted)
 	}
 	err := s.producer.Commit(ctx, s.done, s.generation)
+	clear(s.done)
 	if err == nil {
-		clear(s.done)
 		return nil
 	}
-	s.rewind = true
+	s.rewind, s.refused = true, true
 	if errors.Is(err, ErrFenced) {
 		s.fatal = err
 	}
@@ -173,6 +176,7 @@ func (s *Session) Abort(ctx context.Context) error {
 		return s.fatal
 	}
 	s.rewind = true
+	clear(s.done)
 	if err := s.producer.Abort(ctx); err != nil {
 		s.fatal = err
 		return err
@@ -201,6 +205,7 @@ func (s *Session) Close(ctx context.Context) error {
 // lose forgets all partitions without a commit.
 func (s *Session) lose() {
 	gone := s.drop()
+	s.joined = false
 	if len(gone) > 0 && s.options.OnLost != nil {
 		s.options.OnLost(gone)
 	}
@@ -211,7 +216,7 @@ func (s *Session) drop() (gone []TopicPartition) {
 		s.reader.Remove(f)
 		gone = append(gone, f.Part())
 	}
-	s.feeds, s.joined = nil, false
+	s.feeds = nil
 	clear(s.done)
 	slices.SortFunc(gone, compareParts)
 	return gone

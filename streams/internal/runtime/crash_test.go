@@ -141,7 +141,7 @@ func (j *job) end(cmd *exec.Cmd, sig syscall.Signal) {
 // results is how many results are committed.
 func (j *job) results() int {
 	n := 0
-	for _, rs := range j.read(j.out) {
+	for _, rs := range j.read(j.out, nil) {
 		n += len(rs)
 	}
 	return n

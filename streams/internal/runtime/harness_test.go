@@ -21,10 +21,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/millrace/millrace/broker"
+	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/core/partition"
 	"github.com/millrace/millrace/streams/internal/runtime"
 	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/state"
+	"github.com/millrace/millrace/streams/state/statetest"
 	"github.com/millrace/millrace/txn/session"
 )
 
@@ -38,10 +41,17 @@ func (c tcp) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// brokers names a running cluster, or starts a fake one.
+// brokers is our own broker, or what MILLRACE_TEST_BROKERS names, where "fake" is
+// the client library's fake.
 func brokers(t *testing.T) tcp {
 	t.Helper()
-	if b := os.Getenv("MILLRACE_TEST_BROKERS"); b != "" {
+	switch b := os.Getenv("MILLRACE_TEST_BROKERS"); b {
+	case "":
+		return tcp{brokertest.Start(t, brokertest.OnTCP(), brokertest.Configure(func(c *broker.Config) {
+			c.GroupInitialRebalanceDelay = time.Millisecond
+		})).Addr().String()}
+	case "fake":
+	default:
 		return strings.Split(b, ",")
 	}
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SleepOutOfOrder())
@@ -181,8 +191,9 @@ func (j *job) finish(r *running) {
 }
 
 // read returns the committed records of a topic, partition by partition: those
-// that can be read now, without waiting for an open transaction.
-func (j *job) read(topic string) map[int32][]session.Record {
+// that can be read now, without waiting for an open transaction, but in any case
+// those before the given offsets.
+func (j *job) read(topic string, before map[int32]int64) map[int32][]session.Record {
 	j.t.Helper()
 	c, err := session.Connect(j.ctx, session.ClusterOptions{Seeds: j.cluster})
 	if err != nil {
@@ -196,6 +207,10 @@ func (j *job) read(topic string) map[int32][]session.Record {
 	ends, err := c.List(j.ctx, session.StableEnd, parts)
 	if err != nil {
 		j.t.Fatal(err)
+	}
+	for p, at := range before {
+		part := session.TopicPartition{Topic: topic, Partition: p}
+		ends[part] = max(ends[part], at)
 	}
 	starts, err := c.List(j.ctx, session.Start, parts)
 	if err != nil {
@@ -238,7 +253,7 @@ func (j *job) await(runs ...*running) {
 	j.t.Helper()
 	for {
 		n := 0
-		for _, rs := range j.read(j.out) {
+		for _, rs := range j.read(j.out, nil) {
 			n += len(rs)
 		}
 		if n >= j.sent {
@@ -264,7 +279,7 @@ func (j *job) await(runs ...*running) {
 func (j *job) check() {
 	j.t.Helper()
 	last := map[string]int{}
-	for p, rs := range j.read(j.out) {
+	for p, rs := range j.read(j.out, nil) {
 		for _, r := range rs {
 			label, count, _ := strings.Cut(string(r.Value), " ")
 			w := string(r.Key)
@@ -290,41 +305,49 @@ func (j *job) checkStores(dir string) {
 	for _, s := range []struct{ store, topic string }{
 		{"counts", topology.InternalName(j.app, "counts", topology.Changelog)}, {"labels", j.words},
 	} {
-		logs := j.read(s.topic)
-		for p := range int32(partitions) {
-			path := filepath.Join(dir, j.app, "stores", s.store, strconv.Itoa(int(p)))
-			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				continue
-			}
-			img, err := state.OpenLevelDB(path)
-			if err != nil {
-				j.t.Fatal(err)
-			}
+		images := j.images(dir, s.store)
+		positions := map[int32]int64{}
+		for p, img := range images {
+			positions[p] = img.Position().Next
+		}
+		logs := j.read(s.topic, positions)
+		for p, img := range images {
 			fold := map[string]string{}
 			for _, r := range logs[p] {
 				switch {
-				case r.Offset >= img.Position().Next:
+				case r.Offset >= positions[p]:
 				case r.Value == nil:
 					delete(fold, string(r.Key))
 				default:
 					fold[string(r.Key)] = string(r.Value)
 				}
 			}
-			got := map[string]string{}
-			for row, err := range img.Range(nil, nil) {
-				if err != nil {
-					j.t.Fatal(err)
-				}
-				got[string(row.Key)] = string(row.Value)
-			}
-			if !maps.Equal(got, fold) {
-				j.t.Errorf("store %s/%d at %d:\n%v\nits changelog folds to\n%v", s.store, p, img.Position().Next, show(got), show(fold))
+			if got := statetest.Dump(j.t, img); !maps.Equal(got, fold) {
+				j.t.Errorf("store %s/%d at %d:\n%v\nits changelog folds to\n%v", s.store, p, positions[p], show(got), show(fold))
 			}
 			if err := img.Close(); err != nil {
 				j.t.Fatal(err)
 			}
 		}
 	}
+}
+
+// images opens the stores that a stopped process has left.
+func (j *job) images(dir, store string) map[int32]*state.LevelDB {
+	j.t.Helper()
+	images := map[int32]*state.LevelDB{}
+	for p := range int32(partitions) {
+		path := filepath.Join(dir, j.app, "stores", store, strconv.Itoa(int(p)))
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		img, err := state.OpenLevelDB(path)
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		images[p] = img
+	}
+	return images
 }
 
 func show(rows map[string]string) []string {
