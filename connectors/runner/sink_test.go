@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,4 +193,11 @@ func TestSinkStoresCommittedRecordsOnce(t *testing.T) {
 	s2, _ := start(t, options)
 	await(t, s2, "restart", stored(20))
 	exactly(t, path, 120)
+}
+
+func contains(t *testing.T, err error, want string) {
+	t.Helper()
+	if !errors.Is(err, connectors.ErrConfig) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%q is not in error %v", want, err)
+	}
 }
