@@ -196,3 +196,24 @@ func TestFetchIsFair(t *testing.T) {
 		t.Errorf("%d of %d partitions were served", len(served), n)
 	}
 }
+
+// Who asks a node that does not lead the partition is told who does.
+func TestWrongNodeIsToldTheLeader(t *testing.T) {
+	b := brokertest.Start(t, brokertest.OnTCP())
+	createTopic(t, b, "t", 1)
+	meta := kmsg.NewPtrMetadataRequest()
+	meta.Version = 12
+	meta.Topics = append(meta.Topics, kmsg.MetadataRequestTopic{Topic: kmsg.StringPtr("t")})
+	id := call(t, b, meta).(*kmsg.MetadataResponse).Topics[0].TopicID
+	req := fetchRequest("t", 0, 0, 1000)
+	req.Version, req.ReplicaState.ID = 17, 5 // a replica that is none
+	req.Topics[0].TopicID = id
+	resp := call(t, b, req).(*kmsg.FetchResponse)
+	p := resp.Topics[0].Partitions[0]
+	if p.ErrorCode != 6 || p.CurrentLeader.LeaderID != 1 || p.CurrentLeader.LeaderEpoch != 0 {
+		t.Errorf("error %d, leader %+v", p.ErrorCode, p.CurrentLeader)
+	}
+	if want := b.Addr().String(); len(resp.Brokers) != 1 || fmt.Sprintf("%s:%d", resp.Brokers[0].Host, resp.Brokers[0].Port) != want {
+		t.Errorf("brokers %+v, want %s", resp.Brokers, want)
+	}
+}

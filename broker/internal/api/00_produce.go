@@ -327,7 +327,10 @@ func verifyCode(code, version int16) int16 {
 	case kerr.ProducerFenced.Code:
 		return kerr.InvalidProducerEpoch.Code
 	case kerr.TransactionAbortable.Code, kerr.InvalidTxnState.Code:
-		if version < 11 {
+		switch {
+		case version >= 12 && code == kerr.TransactionAbortable.Code:
+			return kerr.InvalidProducerEpoch.Code // aborted by its timeout; said as Kafka says it
+		case version < 11:
 			return kerr.InvalidTxnState.Code
 		}
 		return kerr.TransactionAbortable.Code

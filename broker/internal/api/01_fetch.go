@@ -238,7 +238,7 @@ func (f *fetch) finish() {
 	}
 	a, e := f.head(f.code(), id)
 	reads := make([]*partition.Read, 0, len(f.rows))
-	topics := 0
+	topics, hinted := 0, false
 	for i := range f.topics {
 		if f.told(&f.topics[i]) > 0 || !f.incremental {
 			topics++
@@ -260,7 +260,9 @@ func (f *fetch) finish() {
 		for j := t.first; j < t.end; j++ {
 			r := &f.rows[j]
 			if !r.unchanged {
-				r.encode(a, &e, f.c.Version, f.isolation == 1)
+				h := f.s.hint(r.code, t.name, r.index)
+				hinted = hinted || h.ok
+				r.encode(a, &e, f.c.Version, f.isolation == 1, h)
 			}
 			if r.read != nil {
 				reads = append(reads, r.read)
@@ -269,7 +271,7 @@ func (f *fetch) finish() {
 		}
 		e.noTags()
 	}
-	e.noTags()
+	f.s.endpoints(&e, f.c, hinted && f.c.Version >= 16)
 	a.Buf = e.dst
 	a.OnRelease = func() {
 		for _, r := range reads {

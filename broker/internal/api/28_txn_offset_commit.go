@@ -132,6 +132,10 @@ func txnCommitCode(code, version int16) int16 {
 		if version < 4 {
 			return kerr.InvalidTxnState.Code
 		}
+	case kerr.UnknownProducerID.Code:
+		if version >= 4 {
+			return kerr.TransactionAbortable.Code
+		}
 	}
 	return code
 }

@@ -118,7 +118,7 @@ func (f *fetch) refuse(code int16) {
 }
 
 // encode appends one partition's head and hands its sections to the answer.
-func (r *fetchRow) encode(a *listener.Answer, e *encoder, version int16, committed bool) {
+func (r *fetchRow) encode(a *listener.Answer, e *encoder, version int16, committed bool, h leaderHint) {
 	high, stable, start := r.marks.HighWatermark, r.marks.LastStable, r.marks.LogStart
 	if r.code != 0 {
 		high, stable, start = -1, -1, -1
@@ -149,14 +149,21 @@ func (r *fetchRow) encode(a *listener.Answer, e *encoder, version int16, committ
 			a.Append(listener.Section{File: s.File, Offset: s.Offset, Len: s.Len})
 		}
 	}
-	if !r.diverging {
-		e.noTags()
+	if !e.flexible {
 		return
 	}
-	e.dst = append(e.dst, 1, 0, 13) // one tag: 0, 13 bytes
-	e.i32(r.divEpoch)
-	e.i64(r.divEnd)
-	e.noTags()
+	switch {
+	case r.diverging:
+		e.dst = append(e.dst, 1, 0, 13) // one tag: 0, 13 bytes
+		e.i32(r.divEpoch)
+		e.i64(r.divEnd)
+		e.noTags()
+	case h.ok:
+		e.dst = append(e.dst, 1) // one tag
+		h.appendTo(e, 1)
+	default:
+		e.noTags()
+	}
 }
 
 // encodeAborted appends the transactions that a read_committed consumer must

@@ -17,6 +17,7 @@ func (p *produce) response() *listener.Answer {
 	version := p.c.Version
 	a := listener.NewAnswer()
 	e := encoder{dst: p.c.responseHeader(a.Buf, version >= 9), flexible: version >= 9}
+	hinted := false
 	e.array(len(p.topics))
 	for i := range p.topics {
 		t := &p.topics[i]
@@ -27,16 +28,26 @@ func (p *produce) response() *listener.Answer {
 		}
 		e.array(t.end - t.first)
 		for j := t.first; j < t.end; j++ {
-			p.rows[j].encode(&e, version)
+			r := &p.rows[j]
+			r.encode(&e, version)
+			h := p.s.hint(r.code, t.name, r.index)
+			if version < 10 || !h.ok {
+				e.noTags()
+				continue
+			}
+			hinted = true
+			e.dst = append(e.dst, 1) // one tag
+			h.appendTo(&e, 0)
 		}
 		e.noTags()
 	}
 	e.i32(0) // throttle time
-	e.noTags()
+	p.s.endpoints(&e, p.c, hinted)
 	a.Buf = e.dst
 	return a
 }
 
+// encode appends the row but for its tags.
 func (r *produceRow) encode(e *encoder, version int16) {
 	base, appendTime, logStart := r.appended.BaseOffset, r.appended.LogAppendTimeMs, r.appended.LogStartOffset
 	if r.code != 0 {
@@ -58,5 +69,4 @@ func (r *produceRow) encode(e *encoder, version int16) {
 		}
 		e.nullable(r.reason)
 	}
-	e.noTags()
 }

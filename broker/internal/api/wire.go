@@ -193,6 +193,8 @@ func (e *encoder) i16(v int16) { e.dst = binary.BigEndian.AppendUint16(e.dst, ui
 func (e *encoder) i32(v int32) { e.dst = binary.BigEndian.AppendUint32(e.dst, uint32(v)) }
 func (e *encoder) i64(v int64) { e.dst = binary.BigEndian.AppendUint64(e.dst, uint64(v)) }
 
+func (e *encoder) uvarint(v uint64) { e.dst = binary.AppendUvarint(e.dst, v) }
+
 func (e *encoder) array(n int) {
 	if e.flexible {
 		e.dst = binary.AppendUvarint(e.dst, uint64(n)+1)
