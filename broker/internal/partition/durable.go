@@ -35,7 +35,7 @@ func (p *Partition) flush(final bool) error {
 		p.over(e)
 		return nil
 	}
-	plan := p.log.Begin(final)
+	plan := p.log.Begin(final && p.o.Durable)
 	p.mu.Unlock()
 	end := plan.End()
 	if err := plan.Data(); err != nil {

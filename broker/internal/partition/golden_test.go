@@ -166,7 +166,7 @@ func (g *folder) open(t *testing.T, fsys vfs.FS) (*Partition, *flush.Flusher) {
 	i := strings.LastIndexByte(g.dir(), '-')
 	p, err := Open(Options{
 		FS: fsys, Dir: filepath.Join("data", g.dir()), Topic: g.dir()[:i], TopicID: g.topicID, Log: g.config, Flusher: flusher,
-		Clock: clock.System(),
+		Clock: clock.System(), Durable: true,
 	})
 	if err != nil {
 		t.Fatalf("%s: %v", g.name, err)

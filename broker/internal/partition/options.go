@@ -24,7 +24,8 @@ type Options struct {
 	Flusher     *flush.Flusher // shared by all partitions of the broker
 	Clock       clock.Clock    // nil is the system's
 	Logger      *slog.Logger   // nil discards
-	// Durable says that FS outlives the process. It is for the log lines; what an acknowledgement waits for is the same.
+	// Durable says that FS outlives the process. If not, Close saves nothing for a next Open: no checkpoint, no index files. What
+	// an acknowledgement waits for is the same.
 	Durable bool
 }
 

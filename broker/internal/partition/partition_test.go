@@ -45,7 +45,7 @@ func (r *rig) tryOpen() (err error) {
 		return err
 	}
 	r.p, err = Open(Options{
-		FS: r.fs, Dir: filepath.Join("data", "t-0"), Topic: "t", TopicID: topicID, LeaderEpoch: r.epoch, Log: r.config,
+		FS: r.fs, Dir: filepath.Join("data", "t-0"), Topic: "t", TopicID: topicID, LeaderEpoch: r.epoch, Log: r.config, Durable: true,
 		Flusher: r.flusher, Clock: r.clock, Logger: r.logger,
 	})
 	if err != nil {
