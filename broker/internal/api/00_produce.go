@@ -324,7 +324,7 @@ func verifyCode(code, version int16) int16 {
 	case kerr.ConcurrentTransactions.Code, kerr.NetworkException.Code, kerr.CoordinatorLoadInProgress.Code,
 		kerr.CoordinatorNotAvailable.Code, kerr.NotCoordinator.Code:
 		return kerr.NotEnoughReplicas.Code
-	case kerr.ProducerFenced.Code:
+	case kerr.ProducerFenced.Code, kerr.UnknownProducerID.Code: // the latter: aborted by its timeout
 		return kerr.InvalidProducerEpoch.Code
 	case kerr.TransactionAbortable.Code, kerr.InvalidTxnState.Code:
 		switch {
