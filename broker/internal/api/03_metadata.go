@@ -156,6 +156,8 @@ func (s *Server) namedTopic(c *Call, req *kmsg.MetadataRequest, im *metadata.Ima
 		row.ErrorCode = kerr.TopicAuthorizationFailed.Code
 	case t == nil && failed != nil:
 		row.ErrorCode = codeOf(failed)
+	case t == nil && metadata.Collides(im, name) != "": // why it was not created
+		row.ErrorCode = kerr.InvalidTopicException.Code
 	case t == nil:
 		row.ErrorCode = kerr.UnknownTopicOrPartition.Code
 	default:

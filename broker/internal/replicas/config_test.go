@@ -1,0 +1,36 @@
+package replicas
+
+import (
+	"testing"
+
+	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/broker/internal/metadata"
+)
+
+// The defaults of the table and of the log must be the same: DescribeConfigs tells
+// the one, the log lives by the other.
+func TestDefaultsAreTheLogs(t *testing.T) {
+	got := LogConfig(&metadata.Topic{Name: "t"})
+	if want := (commitlog.Config{}).WithDefaults(); got != want {
+		t.Errorf("defaults of the table %+v, of the log %+v", got, want)
+	}
+	if err := got.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLogConfig(t *testing.T) {
+	got := LogConfig(&metadata.Topic{Name: "t", Config: map[string]string{
+		"segment.bytes": "2000000", "internal.segment.bytes": "500", "segment.ms": " 1000 ", "max.message.bytes": "77",
+		"cleanup.policy": "delete, compact", "message.timestamp.type": "LogAppendTime", "index.interval.bytes": "not a number",
+	}})
+	if got.SegmentBytes != 500 || got.SegmentMs != 1000 || got.MaxMessageBytes != 77 || !got.Compacted || !got.LogAppendTime {
+		t.Errorf("%+v", got)
+	}
+	if got.IndexIntervalBytes != 4096 {
+		t.Errorf("a value that does not parse gives %d, want the default", got.IndexIntervalBytes)
+	}
+	if one := LogConfig(&metadata.Topic{Config: map[string]string{"cleanup.policy": "delete"}}); one.Compacted {
+		t.Error("cleanup.policy=delete is taken for compact")
+	}
+}
