@@ -41,6 +41,8 @@ type active struct {
 	cancel context.CancelFunc // of the context given to user code
 	record task.Record        // the record being processed
 	made   int64              // records processed since the last commit
+	// dropped is what the task had left out at the last commit.
+	dropped []task.Dropped
 }
 
 // pick chooses the next record: the lowest timestamp of all inputs, the first

@@ -49,6 +49,7 @@ func (w *worker) commit(ctx context.Context) error {
 	w.progress.Commits++
 	w.progress.Tasks = len(w.tasks)
 	if w.options.OnProgress != nil {
+		w.progress.Dropped = w.dropped()
 		w.options.OnProgress(w.progress)
 	}
 	w.purge.offer(w.tasks)
@@ -113,6 +114,7 @@ func (w *worker) settle() error {
 		}
 		w.progress.Processed += a.made
 		a.made = 0
+		a.dropped = a.task.Dropped()
 	}
 	return w.step(StepStored)
 }

@@ -129,6 +129,16 @@ func (j *job) label() {
 	j.produce(rs)
 }
 
+// relabel changes one label at a given time.
+func (j *job) relabel(i int, ms int64) {
+	j.t.Helper()
+	key := []byte(word(i))
+	j.produce([]*kgo.Record{{
+		Topic: j.words, Partition: partition.ForKey(key, partitions), Key: key, Value: []byte("new-label-of-" + word(i)),
+		Timestamp: time.UnixMilli(ms),
+	}})
+}
+
 // send adds n events, of 2001.
 func (j *job) send(n int) {
 	j.t.Helper()
@@ -175,11 +185,39 @@ type running struct {
 	done chan error
 }
 
-func (j *job) start(o runtime.Options) *running {
+func (j *job) start(o runtime.Options) *running { return j.run(j.topology(), o) }
+
+func (j *job) run(app *topology.Topology, o runtime.Options) *running {
 	ctx, cancel := context.WithCancel(j.ctx)
 	r := &running{stop: cancel, done: make(chan error, 1)}
-	go func() { r.done <- runtime.Run(ctx, j.topology(), j.cluster, o) }()
+	go func() { r.done <- runtime.Run(ctx, app, j.cluster, o) }()
 	return r
+}
+
+// startCount runs the second sub-topology alone; its re-keyed input is filled by
+// sendKeyed.
+func (j *job) startCount(o runtime.Options) *running {
+	app := j.topology()
+	app.Subs = app.Subs[1:]
+	return j.run(app, o)
+}
+
+// sendKeyed adds n events as the first sub-topology would have re-keyed them.
+func (j *job) sendKeyed(n int) {
+	j.t.Helper()
+	topic := topology.InternalName(j.app, "words", topology.Repartition)
+	j.create(topic)
+	var rs []*kgo.Record
+	for range n {
+		w := word(j.sent * 7)
+		j.want[w]++
+		rs = append(rs, &kgo.Record{
+			Topic: topic, Partition: partition.ForKey([]byte(w), partitions), Key: []byte(w),
+			Timestamp: time.UnixMilli(1_000_000_000_000 + int64(j.sent)),
+		})
+		j.sent++
+	}
+	j.produce(rs)
 }
 
 func (j *job) finish(r *running) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/txn/session"
 )
@@ -95,6 +96,9 @@ type Progress struct {
 	Emitted   int64 // records sent, changelog records included
 	Commits   int64
 	Tasks     int
+	// Dropped counts the records that rules of the topology left out, per node
+	// and reason.
+	Dropped []task.Dropped
 }
 
 // Validate names the field that is out of its limits.

@@ -35,6 +35,7 @@ type worker struct {
 	tasks     []*active // sorted by id
 	committed time.Time // when the last commit began
 	progress  Progress
+	ended     tally // of tasks that have ended
 }
 
 // stopTime bounds what a stop may take.
@@ -213,6 +214,7 @@ func (w *worker) join(ctx context.Context) error {
 		if slices.Contains(keep, a.id) {
 			return false
 		}
+		w.leave(a)
 		errs = append(errs, a.close(w.reader))
 		return true
 	})
@@ -278,6 +280,7 @@ func (w *worker) startOver(ctx context.Context) error {
 func (w *worker) dropTasks() error {
 	var errs []error
 	for _, a := range w.tasks {
+		w.leave(a)
 		errs = append(errs, a.drop(w.reader))
 	}
 	w.tasks = nil
@@ -296,6 +299,7 @@ func (w *worker) stop(ctx context.Context, cause error) error {
 	if cause != nil {
 		errs = append(errs, w.dropTasks())
 	}
+	w.logDropped()
 	for _, a := range w.tasks {
 		errs = append(errs, a.close(w.reader))
 	}

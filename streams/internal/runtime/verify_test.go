@@ -1,0 +1,209 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/core/vfs"
+	"github.com/millrace/millrace/streams/internal/runtime"
+	"github.com/millrace/millrace/streams/internal/topology"
+	"github.com/millrace/millrace/txn/session"
+)
+
+// Topics that were filled before give the same output, record by record, in
+// every run: here in eight applications over copies of the same input.
+func TestPreloadedTopicsGiveTheSameOutput(t *testing.T) {
+	t.Parallel()
+	var first string
+	for run := range 8 {
+		j := newJob(t, time.Minute)
+		// The table changes while events happen: which label an event gets
+		// depends on the order in which the two topics are read.
+		j.label()
+		for i := range 20 {
+			j.relabel(i, 1_000_000_000_000+int64(i)*37)
+		}
+		j.sendKeyed(800)
+		r := j.startCount(j.options(t.TempDir()))
+		j.await(r)
+		j.finish(r)
+		var out strings.Builder
+		got := j.read(j.out, nil)
+		for p := range int32(partitions) {
+			for _, rec := range got[p] {
+				fmt.Fprintf(&out, "%d %s %s %d\n", p, rec.Key, rec.Value, rec.Time.UnixMilli())
+			}
+		}
+		if run == 0 {
+			first = out.String()
+		} else if out.String() != first {
+			t.Fatalf("run %d gave another output than the first", run)
+		}
+	}
+	if n := strings.Count(first, "new-label"); n == 0 {
+		t.Error("no event met a changed label, so the test shows nothing")
+	}
+}
+
+// A changelog that was deleted while the application was down is an error, not
+// a fresh start.
+func TestDeletedInternalTopicFailsLoudly(t *testing.T) {
+	t.Parallel()
+	for _, other := range []bool{false, true} {
+		j := newJob(t, time.Minute)
+		dir := t.TempDir()
+		j.label()
+		j.send(200)
+		r := j.start(j.options(dir))
+		j.await(r)
+		j.finish(r)
+		changelog := topology.InternalName(j.app, "counts", topology.Changelog)
+		req := kmsg.NewPtrDeleteTopicsRequest()
+		rt := kmsg.NewDeleteTopicsRequestTopic()
+		rt.Topic = kmsg.StringPtr(changelog)
+		req.Topics, req.TopicNames, req.TimeoutMillis = append(req.Topics, rt), []string{changelog}, 10_000
+		if _, err := req.RequestWith(j.ctx, j.admin); err != nil {
+			t.Fatal(err)
+		}
+		if other {
+			dir = t.TempDir() // another machine, which only knows the group's offsets
+		}
+		err := runtime.Run(j.ctx, j.topology(), j.cluster, j.options(dir))
+		if !errors.Is(err, runtime.ErrMissingTopic) || !strings.Contains(err.Error(), changelog) {
+			t.Errorf("other folder %v: %v", other, err)
+		}
+	}
+}
+
+func TestStateFolderBelongsToOneProcess(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, time.Minute)
+	dir := t.TempDir()
+	j.label()
+	j.send(10)
+	r := j.start(j.options(dir))
+	j.await(r)
+	if err := runtime.Run(j.ctx, j.topology(), j.cluster, j.options(dir)); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("second run in the same folder: %v", err)
+	}
+	j.finish(r)
+}
+
+// Two processes with the same instance id: the older one ends, and says why.
+func TestSameInstanceReplacesTheOlder(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, time.Minute)
+	j.label()
+	j.send(100)
+	options := func() runtime.Options {
+		o := j.options(t.TempDir())
+		o.InstanceID, o.Workers = "the-one", 1
+		return o
+	}
+	older := j.start(options())
+	j.await(older)
+	newer := j.start(options())
+	select {
+	case err := <-older.done:
+		if !errors.Is(err, session.ErrFenced) {
+			t.Errorf("the older process ended with %v", err)
+		}
+	case <-j.ctx.Done():
+		t.Fatal("the older process goes on")
+	}
+	j.send(100)
+	j.await(newer)
+	j.finish(newer)
+	j.check()
+}
+
+// Stores in memory restore everything, and the result is the same.
+func TestWithoutStateDir(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, time.Minute)
+	j.label()
+	for range 3 {
+		j.send(300)
+		r := j.start(j.options(""))
+		j.await(r)
+		j.finish(r)
+	}
+	j.check()
+}
+
+// Connections that break at any moment, replies lost included: the outcome of
+// some commits is unknown then, and still nothing is lost or counted twice.
+func TestBrokenConnections(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, 2*time.Minute)
+	dir := t.TempDir()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	c := &flaky{tcp: j.cluster, rnd: rand.New(rand.NewPCG(seed, 2))}
+	j.label()
+	ctx, stop := context.WithCancel(j.ctx)
+	r := &running{stop: stop, done: make(chan error, 1)}
+	go func() { r.done <- runtime.Run(ctx, j.topology(), c, j.options(dir)) }()
+	for range 40 {
+		j.send(50)
+		c.cut()
+		select {
+		case err := <-r.done:
+			t.Fatalf("run ended: %v", err)
+		case <-time.After(40 * time.Millisecond):
+		}
+	}
+	j.await(r)
+	j.finish(r)
+	j.check()
+	j.checkStores(dir)
+	if c.cuts == 0 {
+		t.Error("no connection was cut")
+	}
+}
+
+// flaky cuts connections of its client, some in mid-answer.
+type flaky struct {
+	tcp
+	mu    sync.Mutex
+	rnd   *rand.Rand
+	conns []net.Conn
+	cuts  int
+}
+
+func (f *flaky) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := f.tcp.Dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conns = append(f.conns, c)
+	return c, nil
+}
+
+// cut closes about a third of the connections: what the client has sent goes
+// out, the answers are lost.
+func (f *flaky) cut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conns = slices.DeleteFunc(f.conns, func(c net.Conn) bool {
+		if f.rnd.IntN(3) > 0 {
+			return false
+		}
+		if c.Close() == nil {
+			f.cuts++
+		}
+		return true
+	})
+}
