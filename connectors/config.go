@@ -134,6 +134,9 @@ func (f Field) parse(text string) (any, error) {
 		return list, nil
 	}
 	if len(f.OneOf) > 0 && !slices.Contains(f.OneOf, text) {
+		if f.Kind == KindSecret {
+			return nil, errors.New("none of the allowed values")
+		}
 		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(f.OneOf, ", "))
 	}
 	return text, nil

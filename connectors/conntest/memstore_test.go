@@ -82,6 +82,7 @@ const (
 	lowerEpochOpens             // Open takes over whatever the epoch
 	rejectsApart                // rejects are a transaction of their own
 	swallowsPoison              // a poison record is dropped in silence
+	unnamedPoison               // no fault: the sink cannot tell which record is bad
 	blocksWithoutSayingSo       // holds a lock in Commit and does not declare it
 )
 
@@ -191,6 +192,9 @@ func (m *memory) data(t *transaction, b *connectors.Batch) error {
 		if !ok || !isText {
 			if m.fault == swallowsPoison {
 				continue
+			}
+			if m.fault == unnamedPoison {
+				i = -1
 			}
 			return &connectors.RejectError{Index: i, Reason: "shape", Err: errors.New("no id")}
 		}

@@ -5,12 +5,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/connectors/conntest"
 )
 
 // TestSoundSinkPasses: a sink that keeps the contract passes every case.
 func TestSoundSinkPasses(t *testing.T) {
-	conntest.RunSink(t, memoryKit(sound))
+	kit := memoryKit(sound)
+	kit.Cluster = brokertest.Start(t)
+	conntest.RunSink(t, kit)
+}
+
+// TestUnnamedPoison: a sink that cannot tell which record is bad makes the
+// runner search for it.
+func TestUnnamedPoison(t *testing.T) {
+	kit := memoryKit(unnamedPoison)
+	kit.Cluster, kit.Only = brokertest.Start(t), "poison"
+	conntest.RunSink(t, kit)
 }
 
 // TestBrokenSinksFail runs the kit against sinks that are broken in the known
