@@ -90,7 +90,7 @@ func (md metadata) checkAdd(r AddRequest) int16 {
 	case r.Epoch == md.epoch && r.Epoch >= 0 && r.Epoch <= maxDataEpoch:
 		return CodeNone
 	case md.cause == ByTimeout && r.Epoch == md.lastEpoch:
-		return addAfterTimeout(r)
+		return addAfterTimeout(r.Implicit)
 	default:
 		return fenced(r.Version, addKnowsFenced)
 	}

@@ -60,8 +60,8 @@ func commitAfterTimeout(version int16) int16 {
 // addAfterTimeout is the same decision for a client that goes on with a transaction
 // after it was aborted by the timeout: it announces a partition, or its broker adds
 // or verifies one on its behalf.
-func addAfterTimeout(r AddRequest) int16 {
-	if r.Implicit {
+func addAfterTimeout(implicit bool) int16 {
+	if implicit {
 		return CodeTransactionAbortable
 	}
 	return CodeUnknownProducerID
