@@ -280,7 +280,7 @@ func newLoad(t testing.TB, fsys vfs.FS, r *rig, seed uint64) *load {
 	for id := range int64(4) {
 		l.producers = append(l.producers, &sender{id: id, txn: id%2 == 1, codec: record.Codec(id)})
 	}
-	l.producers = append(l.producers, plain)
+	l.producers = append(l.producers, &sender{id: -1})
 	return l
 }
 
@@ -296,7 +296,7 @@ func (l *load) expected(what string, err error) {
 func (l *load) produce(wait bool) {
 	s := l.producers[l.rng.IntN(len(l.producers))]
 	if l.noMarkers && s.txn {
-		s = plain
+		s = l.producers[len(l.producers)-1]
 	}
 	var values []string
 	for range 1 + l.rng.IntN(4) {
