@@ -21,6 +21,13 @@
 //   - A data folder belongs to one process at a time, and a folder of an unknown
 //     topic is never deleted.
 //
+// # What it does not do
+//
+// One node, so replication factors above 1 are refused. It keeps all records:
+// retention and compaction settings are recorded and described but delete
+// nothing. It serves the classic group protocol, not KIP-848's, and neither SASL
+// nor TLS. Only what is served is advertised, so clients fall back by themselves.
+//
 // # What it is made of
 //
 // Start opens the data folder, replays the metadata log, opens the partitions,

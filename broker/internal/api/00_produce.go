@@ -261,6 +261,9 @@ func (p *produce) prepare(r *produceRow) record.Batch {
 		r.code = kerr.UnsupportedCompressionType.Code
 		return nil
 	}
+	if c := t.known.Codec; c != nil && b.Attributes().Codec() != *c && len(b) <= t.known.MaxMessageBytes {
+		b = repack(b, *c)
+	}
 	r.records = b
 	return b
 }
@@ -309,6 +312,7 @@ func (p *produce) askCoordinator() {
 		for i, r := range rows {
 			if code := codes[i]; code != 0 {
 				r.code = verifyCode(code, p.c.Version)
+				r.appended.LogStartOffset = r.partition.Marks().LogStart
 				continue
 			}
 			p.append(r)
@@ -324,8 +328,15 @@ func verifyCode(code, version int16) int16 {
 	case kerr.ConcurrentTransactions.Code, kerr.NetworkException.Code, kerr.CoordinatorLoadInProgress.Code,
 		kerr.CoordinatorNotAvailable.Code, kerr.NotCoordinator.Code:
 		return kerr.NotEnoughReplicas.Code
-	case kerr.ProducerFenced.Code, kerr.UnknownProducerID.Code: // the latter: aborted by its timeout
+	case kerr.ProducerFenced.Code:
 		return kerr.InvalidProducerEpoch.Code
+	case kerr.UnknownProducerID.Code:
+		// Aborted by its timeout. Kafka says INVALID_PRODUCER_EPOCH, which is the end of
+		// a librdkafka producer; on this one all clients abort and go on. Without the log
+		// start offset next to it, which version 5 brought, Java clients repeat the batch.
+		if version < 5 {
+			return kerr.InvalidProducerEpoch.Code
+		}
 	case kerr.TransactionAbortable.Code, kerr.InvalidTxnState.Code:
 		switch {
 		case version >= 12 && code == kerr.TransactionAbortable.Code:

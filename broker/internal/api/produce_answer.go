@@ -1,6 +1,10 @@
 package api
 
-import "github.com/millrace/millrace/broker/internal/listener"
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/millrace/millrace/broker/internal/listener"
+)
 
 // response encodes the answer, nil for acks=0.
 func (p *produce) response() *listener.Answer {
@@ -51,7 +55,10 @@ func (p *produce) response() *listener.Answer {
 func (r *produceRow) encode(e *encoder, version int16) {
 	base, appendTime, logStart := r.appended.BaseOffset, r.appended.LogAppendTimeMs, r.appended.LogStartOffset
 	if r.code != 0 {
-		base, appendTime, logStart = -1, -1, -1
+		base, appendTime = -1, -1
+		if r.code != kerr.UnknownProducerID.Code {
+			logStart = -1
+		}
 	}
 	e.i32(r.index)
 	e.i16(r.code)

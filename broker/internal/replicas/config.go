@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/metadata"
+	"github.com/millrace/millrace/core/record"
 )
 
 // LogConfig turns a topic's configuration into its log's. Values were validated
@@ -36,4 +37,16 @@ func LogConfig(t *metadata.Topic) commitlog.Config {
 		c.Compacted = c.Compacted || policy == "compact"
 	}
 	return c
+}
+
+// storedCodec is a topic's compression.type, nil for "producer".
+func storedCodec(t *metadata.Topic) *record.Codec {
+	codecs := map[string]record.Codec{
+		"uncompressed": record.None, "gzip": record.Gzip, "snappy": record.Snappy, "lz4": record.LZ4, "zstd": record.Zstd,
+	}
+	c, ok := codecs[t.Config["compression.type"]]
+	if !ok {
+		return nil
+	}
+	return &c
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/core/clock"
+	"github.com/millrace/millrace/core/record"
 	"github.com/millrace/millrace/core/vfs"
 )
 
@@ -38,7 +39,11 @@ type Topic struct {
 	Name     string
 	ID       metadata.ID
 	Internal bool
-	replicas []*replica
+	// Codec is what batches are stored in; nil keeps each as its producer sent it.
+	Codec *record.Codec
+	// MaxMessageBytes bounds a batch as it was sent.
+	MaxMessageBytes int
+	replicas        []*replica
 }
 
 // replica is one partition, open or not.
@@ -131,6 +136,7 @@ func (m *Manager) Prepare(next *metadata.Image) error {
 		mt := next.Topic(name)
 		t := &Topic{Name: name, ID: mt.ID, Internal: mt.Internal, replicas: make([]*replica, len(mt.Partitions))}
 		config := LogConfig(mt)
+		t.Codec, t.MaxMessageBytes = storedCodec(mt), config.WithDefaults().MaxMessageBytes
 		have := 0
 		if o := old.byID[mt.ID]; o != nil {
 			have = copy(t.replicas, o.replicas)
