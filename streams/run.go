@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/streams/internal/runtime"
+	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/txn/session"
 )
@@ -67,8 +68,13 @@ var (
 )
 
 // Progress is what a worker has committed since it started: Processed and
-// Emitted records and Commits of a Worker, and the number of its Tasks.
+// Emitted records and Commits of a Worker, the number of its Tasks, and how many
+// records were Dropped, by node and reason.
 type Progress = runtime.Progress
+
+// Dropped counts the records that a Node has left out for one Reason: "late",
+// "null key", "null value", "skipped" or "dead letter"; N of them.
+type Dropped = task.Dropped
 
 // RunOpt is an option of Run.
 type RunOpt func(*runtime.Options)

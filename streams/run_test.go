@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -132,6 +133,35 @@ func TestRunReturnsTheFailure(t *testing.T) {
 	}
 	if want := "decode at node numbers-in, record numbers-in-0@1: value: serde: int64 takes 8 bytes, got 5"; !strings.Contains(err.Error(), want) {
 		t.Errorf("error is %q, want it to say %q", err, want)
+	}
+}
+
+// TestLateRecordsAreReported: what a rule leaves out shows in the progress.
+func TestLateRecordsAreReported(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b := cluster(t)
+	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, 1, 1, nil, "late-in"); err != nil {
+		t.Fatal(err)
+	}
+	in := client(t, b)
+	for _, ts := range []int64{1000, 5000, 1500, 5500} {
+		if err := in.ProduceSync(ctx, &kgo.Record{Topic: "late-in", Timestamp: time.UnixMilli(ts), Key: []byte("k"), Value: []byte("v")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app := streams.New("late")
+	app.Stream[string, string]("late-in").GroupByKey().Windowed(streams.Tumbling(time.Second)).Count(streams.As("n"), streams.InMemory())
+	var last streams.Progress
+	err := app.Run(ctx, b, streams.Leave(), streams.SessionTimeout(30*time.Second), streams.TransactionTimeout(20*time.Second), streams.Replication(1),
+		streams.Logger(slog.New(slog.DiscardHandler)), streams.OnProgress(func(p streams.Progress) {
+			if last = p; p.Processed == 4 {
+				cancel()
+			}
+		}))
+	if want := []streams.Dropped{{Node: "n", Reason: "late", N: 1}}; err != nil || !slices.Equal(last.Dropped, want) {
+		t.Errorf("Run returned %v, dropped %v, want %v", err, last.Dropped, want)
 	}
 }
 
