@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/millrace/millrace/connectors"
@@ -18,6 +19,7 @@ func runCases() []testCase {
 		{name: "run/store-down", run: runStoreDown},
 		{name: "run/aborted-transactions", run: runAborted},
 		{name: "run/rebalance", run: runRebalance},
+		{name: "run/zombie-rejoins", run: runZombieRejoins},
 		{name: "run/poison", run: runPoison},
 		{name: "run/poison-stops", run: runPoisonStops},
 		{name: "run/guarantee", run: runGuarantee},
@@ -227,6 +229,54 @@ func runZombie(e *env, point string) error {
 		return err
 	}
 	if err := w.caughtUp(b); err != nil {
+		return err
+	}
+	return w.exact()
+}
+
+// runZombieRejoins: a process without an instance id is frozen and cut off until
+// the group has given its partitions to another one. When it wakes, it lets go
+// quietly, and comes back as a new member.
+func runZombieRejoins(e *env) error {
+	w, err := newWorld(e)
+	if err != nil {
+		return err
+	}
+	if err := w.produce(60); err != nil {
+		return err
+	}
+	dynamic := func(o *runner.SinkOptions) { o.Instance, o.SessionTimeout = "", 6*time.Second }
+	var ice *freezer
+	a, err := w.start(func(_ *process, g *gate) { ice = g.freezeAt(commitCall, 2) }, dynamic)
+	if err != nil {
+		return err
+	}
+	thaw := sync.OnceFunc(func() { close(ice.thawed) })
+	defer thaw()
+	select {
+	case <-ice.reached:
+	case <-e.ctx.Done():
+		return e.ctx.Err()
+	}
+	a.net.cutOff()
+	b, err := w.start(nil, dynamic)
+	if err != nil {
+		return err
+	}
+	if err := w.caughtUp(b); err != nil { // after a's session has ended
+		return err
+	}
+	a.net.restore()
+	thaw()
+	if err := a.await("the zombie's return", func(st runner.Status) bool {
+		return st.State == runner.Running && len(st.Tasks[0].Partitions) == 1 && st.Tasks[0].Partitions[0].State == runner.Running
+	}); err != nil {
+		return err
+	}
+	if err := w.produce(60); err != nil {
+		return err
+	}
+	if err := w.caughtUp(a, b); err != nil {
 		return err
 	}
 	return w.exact()

@@ -58,6 +58,28 @@ func (c *claimer) ensure(ctx context.Context) error {
 	return ensureCompacted(ctx, c.admin, c.topic)
 }
 
+// missing returns an error that names the topics that do not exist. A group
+// would wait for them in silence.
+func (c *claimer) missing(ctx context.Context, topics []string) error {
+	have, err := c.admin.ListTopics(ctx, topics...)
+	if err != nil {
+		return fmt.Errorf("look up topics: %w", err)
+	}
+	var errs []error
+	for _, t := range topics {
+		d, ok := have[t]
+		switch {
+		case !ok, errors.Is(d.Err, kerr.UnknownTopicOrPartition):
+			errs = append(errs, fmt.Errorf("topic %s does not exist", t))
+		case errors.Is(d.Err, kerr.InvalidTopicException), errors.Is(d.Err, kerr.TopicAuthorizationFailed):
+			errs = append(errs, fmt.Errorf("%w: topic %s: %w", connectors.ErrConfig, t, d.Err))
+		case d.Err != nil:
+			errs = append(errs, fmt.Errorf("topic %s: %w", t, d.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // ensureCompacted makes sure of a compacted topic with exactly one partition.
 func ensureCompacted(ctx context.Context, admin *kadm.Client, topic string) error {
 	policy := "compact"

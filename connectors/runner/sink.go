@@ -66,6 +66,10 @@ func (s *Sink) Guarantee() connectors.Stated {
 	return st.Guarantee
 }
 
+// Check looks at the store as connectors.Sink.Check does. It is called before
+// Run, for example by a command that only validates.
+func (s *Sink) Check(ctx context.Context) []connectors.Issue { return s.sinks[0].Check(ctx) }
+
 // Status returns a snapshot.
 func (s *Sink) Status() Status {
 	st, _ := s.board.snapshot()
@@ -103,7 +107,7 @@ func (s *Sink) run(ctx context.Context) error {
 		timer := time.AfterFunc(s.o.StopTimeout, kill)
 		context.AfterFunc(work, func() { timer.Stop() })
 	})()
-	if err := s.ensureClaims(ctx, claims); err != nil {
+	if err := s.untilReady(ctx, claims); err != nil {
 		return errors.Join(err, s.closeSinks())
 	}
 	var wg sync.WaitGroup
@@ -120,28 +124,32 @@ func (s *Sink) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ensureClaims makes sure of the topic of claims, for as long as it takes the
-// cluster to answer.
-func (s *Sink) ensureClaims(ctx context.Context, claims *claimer) error {
+// untilReady makes sure of the topic of claims and of the topics to read, for as
+// long as it takes. nil also when the connector is stopped meanwhile.
+func (s *Sink) untilReady(ctx context.Context, claims *claimer) error {
 	for d := s.o.RetryMin; ; d = min(2*d, s.o.RetryMax) {
 		err := claims.ensure(ctx)
+		if err == nil {
+			err = claims.missing(ctx, s.o.Topics)
+		}
 		if err == nil || errors.Is(err, connectors.ErrConfig) {
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil // stopped before anything was begun
+			return nil
 		}
-		s.o.Logger.Warn("topic of claims", "err", err)
+		s.o.Logger.Warn("waiting for the cluster", "err", err)
 		s.board.update(func(st *Status) {
 			for i := range st.Tasks {
 				st.Tasks[i].State, st.Tasks[i].Err = Retrying, err.Error()
 			}
 		})
+		timer := time.NewTimer(d)
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-time.After(d):
+		case <-timer.C:
 		}
+		timer.Stop()
 	}
 }
 

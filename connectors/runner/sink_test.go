@@ -195,6 +195,27 @@ func TestSinkStoresCommittedRecordsOnce(t *testing.T) {
 	exactly(t, path, 120)
 }
 
+// TestMissingTopic: a topic that is not there is said to be missing, and is read
+// once it is there.
+func TestMissingTopic(t *testing.T) {
+	t.Parallel()
+	fake, c := cluster(t, 1, "other")
+	path := filepath.Join(t.TempDir(), "out.db")
+	s, _ := start(t, runner.SinkOptions{
+		Cluster: c, Topics: []string{"orders"}, Value: connectors.JSON, Linger: 5 * time.Millisecond, RetryMax: 200 * time.Millisecond,
+		New: func(int) (connectors.TxSink, error) { return sqlite.New(sqliteConfig(path)) },
+	})
+	await(t, s, "the missing topic", func(st runner.Status) bool {
+		return st.State == runner.Retrying && strings.Contains(st.Tasks[0].Err, "topic orders does not exist")
+	})
+	if err := fake.CreateTopic("orders", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, c, "orders", "", 0, 5, true)
+	await(t, s, "its records", func(st runner.Status) bool { return st.Tasks[0].Records == 5 && st.Err == "" })
+	exactly(t, path, 5)
+}
+
 func contains(t *testing.T, err error, want string) {
 	t.Helper()
 	if !errors.Is(err, connectors.ErrConfig) || !strings.Contains(err.Error(), want) {
