@@ -58,16 +58,26 @@ func Verbose() Option { return func(s *settings) { s.level = slog.LevelDebug } }
 // the usual wait for more members. Warnings and errors go to the test's log.
 func Start(t testing.TB, options ...Option) *broker.Broker {
 	t.Helper()
-	b, err := start(t, options)
+	b, err := TryStart(t, options...)
 	if err != nil {
 		t.Fatalf("start broker: %v", err)
+	}
+	return b
+}
+
+// TryStart is Start for tests of starts that may fail.
+func TryStart(t testing.TB, options ...Option) (*broker.Broker, error) {
+	t.Helper()
+	b, err := start(t, options)
+	if err != nil {
+		return nil, err
 	}
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Errorf("close broker: %v", err)
 		}
 	})
-	return b
+	return b, nil
 }
 
 func start(t testing.TB, options []Option) (*broker.Broker, error) {

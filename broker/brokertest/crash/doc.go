@@ -1,0 +1,25 @@
+// Package crash takes the power away from a broker at every file operation of a
+// short story, and looks at what is left.
+//
+// The story ([TestPowerCutAtEveryOperation] tells it) is one of everything: topics
+// made, deleted and made again, idempotent and transactional producers of both
+// versions of the protocol, offsets committed alone and inside transactions,
+// records deleted. Each step notes when it was tried and when it was acknowledged.
+// At each file operation the disk is cloned as a power cut would leave it
+// (vfs.Mem.CrashClone), a broker is started on the clone, and the notes say what
+// it must know, what it may know, and what it must not know:
+//
+//   - acknowledged is there once and in order;
+//   - a committed transaction is whole, with its offsets; an aborted or unfinished
+//     one is invisible; one whose end was asked for but not answered is one of both,
+//     on all its partitions alike;
+//   - a deleted topic is gone with its offsets, a new one of the same name is empty;
+//   - the last stable offset reaches the end, and a producer's last batches are
+//     recognised when they are sent again;
+//   - everything serves.
+//
+// Starting is a story too: the power is cut again while the clone recovers.
+//
+// Every test prints its seed, and MILLRACE_SEED repeats it. By default a share of
+// the operations is tried; MILLRACE_SOAK=1 tries all of them.
+package crash

@@ -1,0 +1,201 @@
+package crash
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// batch makes a record batch with the standard library, not with this module's own record package: a fault there must
+// not hide itself. pid -1 is a producer without an id.
+func batch(pid int64, epoch int16, seq int32, txn bool, values ...string) []byte {
+	const nowMs = 1_700_000_000_000
+	var records []byte
+	for i, v := range values {
+		r := kmsg.NewRecord()
+		r.OffsetDelta, r.Key, r.Value = int32(i), []byte("k"), []byte(v)
+		r.Length = int32(len(r.AppendTo(nil)) - 1) // behind a length of 0, which takes one byte
+		records = r.AppendTo(records)
+	}
+	rb := kmsg.NewRecordBatch()
+	rb.PartitionLeaderEpoch, rb.Magic = -1, 2
+	if txn {
+		rb.Attributes = 1 << 4
+	}
+	rb.LastOffsetDelta, rb.NumRecords = int32(len(values)-1), int32(len(values))
+	rb.FirstTimestamp, rb.MaxTimestamp = nowMs, nowMs
+	rb.ProducerID, rb.ProducerEpoch, rb.FirstSequence = pid, epoch, seq
+	rb.Records = records
+	b := rb.AppendTo(nil)
+	binary.BigEndian.PutUint32(b[8:], uint32(len(b)-12))
+	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], castagnoli))
+	return b
+}
+
+// stored is one batch as the broker serves it.
+type stored struct {
+	kmsg.RecordBatch
+	values []string
+}
+
+func (s *stored) last() int64   { return s.FirstOffset + int64(s.LastOffsetDelta) }
+func (s *stored) control() bool { return s.Attributes&(1<<5) != 0 }
+
+// commits says of a control batch whether it is a commit marker: version and type of it are two bytes each in the key,
+// which stands behind length, attributes, both deltas and its own length, a byte each.
+func (s *stored) commits() bool { return len(s.Records) > 8 && s.Records[8] == 1 }
+
+func decode(raw []byte) []stored {
+	var out []stored
+	for len(raw) >= 61 {
+		n := int(binary.BigEndian.Uint32(raw[8:])) + 12
+		if n > len(raw) {
+			break
+		}
+		var s stored
+		if s.ReadFrom(raw[:n]) != nil {
+			break
+		}
+		rest := s.Records
+		for range s.NumRecords {
+			length, head := binary.Varint(rest)
+			var r kmsg.Record
+			if head <= 0 || r.ReadFrom(rest[:head+int(length)]) != nil {
+				break
+			}
+			s.values = append(s.values, string(r.Value))
+			rest = rest[head+int(length):]
+		}
+		out, raw = append(out, s), raw[n:]
+	}
+	return out
+}
+
+func produceRequest(version int16, txnID, topic string, partition int32, raw []byte) *kmsg.ProduceRequest {
+	req := kmsg.NewPtrProduceRequest()
+	req.Version, req.Acks, req.TimeoutMillis = version, -1, 30000
+	if txnID != "" {
+		req.TransactionID = &txnID
+	}
+	rt := kmsg.NewProduceRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewProduceRequestTopicPartition()
+	rp.Partition, rp.Records = partition, raw
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	return req
+}
+
+func (w *wire) produce(version int16, txnID, topic string, partition int32, raw []byte) kmsg.ProduceResponseTopicPartition {
+	w.t.Helper()
+	return w.do(produceRequest(version, txnID, topic, partition, raw)).(*kmsg.ProduceResponse).Topics[0].Partitions[0]
+}
+
+func (w *wire) createTopic(topic string, partitions int32) int16 {
+	w.t.Helper()
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Version, req.TimeoutMillis = 5, 30000
+	rt := kmsg.NewCreateTopicsRequestTopic()
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, 1
+	req.Topics = append(req.Topics, rt)
+	return w.do(req).(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode
+}
+
+func (w *wire) deleteTopic(topic string) int16 {
+	w.t.Helper()
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	req.Version, req.TimeoutMillis, req.TopicNames = 4, 30000, []string{topic}
+	return w.do(req).(*kmsg.DeleteTopicsResponse).Topics[0].ErrorCode
+}
+
+func (w *wire) deleteRecords(topic string, partition int32, before int64) int16 {
+	w.t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.Version, req.TimeoutMillis = 2, 30000
+	rt := kmsg.NewDeleteRecordsRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewDeleteRecordsRequestTopicPartition()
+	rp.Partition, rp.Offset = partition, before
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	return w.do(req).(*kmsg.DeleteRecordsResponse).Topics[0].Partitions[0].ErrorCode
+}
+
+// offset asks ListOffsets: -1 is the end, -2 the start; committed asks for the last stable offset as the end.
+func (w *wire) offset(topic string, partition int32, ts int64, committed bool) (int64, int16) {
+	w.t.Helper()
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.Version, req.ReplicaID = 7, -1
+	if committed {
+		req.IsolationLevel = 1
+	}
+	rt := kmsg.NewListOffsetsRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewListOffsetsRequestTopicPartition()
+	rp.Partition, rp.Timestamp, rp.CurrentLeaderEpoch = partition, ts, -1
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	p := w.do(req).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]
+	return p.Offset, p.ErrorCode
+}
+
+func fetchRequest(topic string, partition int32, offset int64, committed bool) *kmsg.FetchRequest {
+	req := kmsg.NewPtrFetchRequest()
+	req.Version, req.ReplicaID, req.MinBytes, req.MaxBytes, req.SessionEpoch = 12, -1, 1, 50<<20, -1
+	if committed {
+		req.IsolationLevel = 1
+	}
+	rt := kmsg.NewFetchRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewFetchRequestTopicPartition()
+	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes, rp.CurrentLeaderEpoch = partition, offset, 1<<20, -1
+	rp.LastFetchedEpoch, rp.LogStartOffset = -1, -1
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	return req
+}
+
+func (w *wire) fetch(topic string, partition int32, offset int64, committed bool) kmsg.FetchResponseTopicPartition {
+	w.t.Helper()
+	return w.do(fetchRequest(topic, partition, offset, committed)).(*kmsg.FetchResponse).Topics[0].Partitions[0]
+}
+
+// commitOffset commits offset 0.. of a partition for group g outside of a transaction.
+func (w *wire) commitOffset(topic string, partition int32, offset int64) int16 {
+	w.t.Helper()
+	req := kmsg.NewPtrOffsetCommitRequest()
+	req.Version, req.Group, req.Generation = 8, group, -1
+	rt := kmsg.NewOffsetCommitRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewOffsetCommitRequestTopicPartition()
+	rp.Partition, rp.Offset = partition, offset
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	return w.do(req).(*kmsg.OffsetCommitResponse).Topics[0].Partitions[0].ErrorCode
+}
+
+// committedOffset asks what group g has committed; -1 is nothing.
+func (w *wire) committedOffset(topic string, partition int32) int64 {
+	w.t.Helper()
+	var at int64
+	must(w.t, "OffsetFetch", func() int16 {
+		req := kmsg.NewPtrOffsetFetchRequest()
+		req.Version, req.RequireStable = 8, true
+		rg := kmsg.NewOffsetFetchRequestGroup()
+		rg.Group = group
+		rt := kmsg.NewOffsetFetchRequestGroupTopic()
+		rt.Topic, rt.Partitions = topic, []int32{partition}
+		rg.Topics = append(rg.Topics, rt)
+		req.Groups = append(req.Groups, rg)
+		g := w.do(req).(*kmsg.OffsetFetchResponse).Groups[0]
+		if g.ErrorCode != 0 {
+			return g.ErrorCode
+		}
+		at = g.Topics[0].Partitions[0].Offset
+		return g.Topics[0].Partitions[0].ErrorCode
+	})
+	return at
+}
