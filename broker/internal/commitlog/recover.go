@@ -143,9 +143,9 @@ func (r *recovery) metadata() error {
 			return fmt.Errorf("%s: %w: %s has %x, the topic is %x", o.Name, ErrTopicID, path, id, o.TopicID)
 		case err == nil:
 			return nil
-		case r.known > 0:
-			return r.damage(metadataName, -1, 0, "%v", err)
 		}
+		// A file that never became durable: then nothing was acknowledged, or the journal knows this very topic id.
+		r.l.logger.Warn("partition.metadata does not parse and is written anew", "partition", o.Name, "err", err)
 	}
 	r.write = o.TopicID != [16]byte{}
 	return nil
@@ -276,8 +276,8 @@ func (r *recovery) epochFile() error {
 	}
 	l.epochDirty = true
 	for _, s := range l.list() {
-		if s.size.Load() == 0 || s.base >= r.known {
-			continue // what is not known to be durable is replayed anyway
+		if s.size.Load() == 0 || s.base >= r.point.Checkpoint.Offset {
+			continue // what is behind the checkpoint is replayed anyway, and the file is first written with a checkpoint
 		}
 		l.logger.Warn("the leader epochs are made again from the log", "partition", o.Name, "segment", s.base, "cause", cause)
 		file, err := s.handle()

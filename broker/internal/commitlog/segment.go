@@ -273,7 +273,7 @@ func (s *segment) writeIndex(suffix string, data []byte, at, size int64) error {
 	if err == nil && at > 0 {
 		err = f.Truncate(size)
 	}
-	if err == nil {
+	if err == nil && size > 0 { // an empty file has only a name
 		if serr := f.Sync(); serr != nil {
 			err = &syncError{s.path(suffix), serr}
 		}

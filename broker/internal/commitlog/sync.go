@@ -57,16 +57,16 @@ func (l *Log) Begin(final bool) *Sync {
 	if p.active.acquire() {
 		p.logs = append(p.logs, p.active)
 	}
-	if l.epochDirty {
-		p.epochs = l.epochs.encode()
-	}
-	l.dirDirty, l.parent, l.metaDirty, l.epochDirty = false, false, false, false
+	l.dirDirty, l.parent, l.metaDirty = false, false, false
 	p.check = len(p.starts)+len(p.finish) > 0 || l.sinceCheck >= l.o.CheckpointBytes || final && l.checkpoint != l.wouldBe()
 	if p.check {
 		p.active.noteTime(p.active.mem.Load())
 		p.sizes = p.active.counts()
 		p.snapshot = l.state.Snapshot(p.snapshot)
 		l.sinceCheck = 0
+		if l.epochDirty {
+			p.epochs, l.epochDirty = l.epochs.encode(), false
+		}
 	}
 	return p
 }
@@ -129,21 +129,18 @@ func (l *Log) syncMetadata() error {
 	return errors.Join(err, f.Close())
 }
 
-// Indexes writes the epochs if they changed, completes the index files of sealed segments and makes a checkpoint if one is due; ok tells whether it did. What it
+// Indexes makes a checkpoint, if one is due: it completes the index files of sealed segments, saves those of the active one, the
+// producers, and the epochs if they changed. ok tells whether it did. What it
 // could not write stays in memory, and the next flush tries again: only a failed fsync is final, and Fatal says so.
 func (p *Sync) Indexes() (c flush.Checkpoint, ok bool, err error) {
+	if !p.check {
+		return c, false, nil
+	}
 	l := p.l
 	if p.epochs != nil {
 		if err := vfs.WriteFile(l.o.FS, filepath.Join(l.o.Dir, epochsName), p.epochs, false); err != nil {
 			return c, false, err
 		}
-		if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
-			return c, false, &syncError{l.o.Dir, err}
-		}
-		p.epochs = nil
-	}
-	if !p.check {
-		return c, false, nil
 	}
 	for _, s := range p.finish {
 		if err := s.writeIndexes(s.counts()); err != nil {
@@ -189,8 +186,8 @@ func (p *Sync) Done() error {
 	if !p.durable {
 		l.dirDirty, l.parent, l.metaDirty = l.dirDirty || p.dir, l.parent || p.parent, l.metaDirty || p.meta
 	}
-	l.epochDirty = l.epochDirty || p.epochs != nil
 	if !p.completed {
+		l.epochDirty = l.epochDirty || p.epochs != nil
 		if p.check {
 			l.sinceCheck = max(l.sinceCheck, l.o.CheckpointBytes)
 		}

@@ -219,7 +219,7 @@ func TestDerivedFilesAreRebuilt(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(whole)) {
 		suffix := filepath.Ext(name)
-		if suffix == ".log" || name == "partition.metadata" {
+		if suffix == ".log" {
 			continue
 		}
 		for how, f := range spoil {
@@ -275,7 +275,7 @@ func lastSegment(files map[string]string) (base string) {
 	return base
 }
 
-// TestWhatIsNotDerivedIsRefused: a missing log file, a foreign topic id, a torn metadata file of a log with durable data.
+// TestWhatIsNotDerivedIsRefused: a missing log file, a foreign topic id.
 func TestWhatIsNotDerivedIsRefused(t *testing.T) {
 	t.Parallel()
 	_, disk, _ := loaded(t)
@@ -292,9 +292,6 @@ func TestWhatIsNotDerivedIsRefused(t *testing.T) {
 			return vfs.WriteFile(m, filepath.Join(dir, logs[len(logs)-1]), nil, true)
 		}, commitlog.ErrDamaged},
 		{"folder empty", func(m *vfs.Mem) error { return errors.Join(vfs.RemoveAll(m, dir), m.MkdirAll(dir)) }, commitlog.ErrDamaged},
-		{"metadata torn", func(m *vfs.Mem) error {
-			return vfs.WriteFile(m, filepath.Join(dir, "partition.metadata"), []byte("version: 0\ntop"), true)
-		}, commitlog.ErrDamaged},
 		{"another topic's", func(m *vfs.Mem) error {
 			return vfs.WriteFile(m, filepath.Join(dir, "partition.metadata"), []byte("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"), true)
 		}, commitlog.ErrTopicID},
