@@ -81,10 +81,17 @@ func commitAfterTimeoutAbort(tg *target, version int) {
 	}
 }
 
+// writeAfterTimeoutAbort: a write into the transaction that its timeout ended is refused and leaves nothing behind.
+// Under version 1 the embedded broker answers UNKNOWN_PRODUCER_ID to the one whom nobody has replaced, because
+// INVALID_PRODUCER_EPOCH, which Apache Kafka answers, ends a librdkafka producer.
 func writeAfterTimeoutAbort(tg *target, version int) {
 	x, topic := timedOut(tg, version)
 	c, _ := x.tryProduce(topic, 0, "zombie")
-	want(tg, "write into the aborted transaction", c, kerr.InvalidProducerEpoch, kerr.ProducerFenced)
+	if tg.own != nil && version == 1 {
+		want(tg, "write into the aborted transaction", c, kerr.UnknownProducerID)
+	} else {
+		want(tg, "write into the aborted transaction", c, kerr.InvalidProducerEpoch, kerr.ProducerFenced)
+	}
 	if lso, end := tg.lso(topic), tg.end(topic); lso != end || end != 2 {
 		tg.Fatalf("LSO %d, end %d; want both 2: nothing appended, nothing open", lso, end)
 	}

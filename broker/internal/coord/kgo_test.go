@@ -87,9 +87,10 @@ func TestClientGoesOnAfterTimeout(t *testing.T) {
 	for _, v := range []struct {
 		name, version string
 		commit        *kerr.Error
+		produce       *kerr.Error
 	}{
-		{"version2", "", kerr.TransactionAbortable},
-		{"version1", "v3.9", kerr.UnknownProducerID},
+		{"version2", "", kerr.TransactionAbortable, kerr.InvalidProducerEpoch},
+		{"version1", "v3.9", kerr.UnknownProducerID, kerr.UnknownProducerID},
 	} {
 		t.Run(v.name+"/commit", func(t *testing.T) {
 			t.Parallel()
@@ -104,8 +105,8 @@ func TestClientGoesOnAfterTimeout(t *testing.T) {
 			t.Parallel()
 			b := brokertest.Start(t)
 			c := timedOut(t, b, v.version)
-			if err := c.ProduceSync(t.Context(), kgo.StringRecord("zombie")).FirstErr(); !errors.Is(err, kerr.InvalidProducerEpoch) {
-				t.Fatalf("late produce: %v", err)
+			if err := c.ProduceSync(t.Context(), kgo.StringRecord("zombie")).FirstErr(); !errors.Is(err, v.produce) {
+				t.Fatalf("late produce: %v, want %v", err, v.produce)
 			}
 			goOn(t, b, c)
 		})
