@@ -42,11 +42,11 @@ func caseSpec(e *env) error {
 	a, b := c.Spec(), c.Spec()
 	switch {
 	case !reflect.DeepEqual(a, b):
-		return errors.New("Spec is not pure: two calls differ")
+		return errors.New("two calls of Spec differ")
 	case a.Class != connectors.Transactional:
 		return fmt.Errorf("class %s; this kit is for transactional sinks", a.Class)
 	case a.Name == "" || a.Connector == "":
-		return fmt.Errorf("Spec lacks a name: %+v", a)
+		return fmt.Errorf("no name in %+v", a)
 	}
 	return nil
 }

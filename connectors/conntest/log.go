@@ -111,7 +111,7 @@ func (w *world) deleteGroup(group string) (bool, error) {
 // endsWith checks why a connector has stopped, and that the store is untouched.
 func (w *world) endsWith(p *process, class error) error {
 	if err := p.end(); !errors.Is(err, class) {
-		return fmt.Errorf("Run: got error %v, want one that matches: %w", err, class)
+		return fmt.Errorf("end of Run: got error %v, want one that matches: %w", err, class)
 	}
 	st := p.run.Status()
 	if st.State != runner.Failed || !strings.Contains(st.Tasks[0].Err, w.topic) {

@@ -135,7 +135,6 @@ type process struct {
 
 	mu    sync.Mutex
 	gates []*gate
-	setup func(*gate) // applied to every sink that is opened
 }
 
 // start runs the connector; setup is applied to the gate of each task.

@@ -398,7 +398,7 @@ func runPoisonStops(e *env) error {
 	}
 	err = p.end()
 	if err == nil {
-		return errors.New("Run ended without an error")
+		return errors.New("the end of Run brought no error")
 	}
 	bad, ok := errors.AsType[*runner.RecordError](err)
 	if !ok || (Ref{bad.TP.Topic, bad.TP.Partition, bad.Offset}) != w.reject[0] {

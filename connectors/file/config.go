@@ -60,31 +60,24 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error
-	if c.Name == "" {
-		errs = append(errs, errors.New("Name: required"))
+	need := func(ok bool, field, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+		}
 	}
-	if c.Topic == "" {
-		errs = append(errs, errors.New("Topic: required"))
-	}
-	if len(c.Paths) == 0 {
-		errs = append(errs, errors.New("Paths: at least one is required"))
-	}
+	need(c.Name != "", "Name", "required")
+	need(c.Topic != "", "Topic", "required")
+	need(len(c.Paths) > 0, "Paths", "at least one is required")
 	seen := map[string]bool{}
 	for i, p := range c.Paths {
-		if seen[p] {
-			errs = append(errs, fmt.Errorf("Paths[%d]: %q is there twice", i, p))
-		}
+		field := fmt.Sprintf("Paths[%d]", i)
+		need(!seen[p], field, "%q is there twice", p)
 		seen[p] = true
-		if _, err := c.format(p); err != nil {
-			errs = append(errs, fmt.Errorf("Paths[%d]: %w", i, err))
-		}
+		_, err := c.format(p)
+		need(err == nil, field, "%v", err)
 	}
-	if c.UnitRecords < 1 || c.UnitRecords > maxUnit {
-		errs = append(errs, fmt.Errorf("UnitRecords: %d is outside 1..%d", c.UnitRecords, maxUnit))
-	}
-	if c.MaxRecordBytes < 1<<10 || c.MaxRecordBytes > 1<<30 {
-		errs = append(errs, fmt.Errorf("MaxRecordBytes: %d is outside %d..%d", c.MaxRecordBytes, 1<<10, 1<<30))
-	}
+	need(c.UnitRecords >= 1 && c.UnitRecords <= maxUnit, "UnitRecords", "%d is outside 1..%d", c.UnitRecords, maxUnit)
+	need(c.MaxRecordBytes >= 1<<10 && c.MaxRecordBytes <= 1<<30, "MaxRecordBytes", "%d is outside %d..%d", c.MaxRecordBytes, 1<<10, 1<<30)
 	if len(errs) == 0 {
 		return nil
 	}

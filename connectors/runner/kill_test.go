@@ -186,7 +186,7 @@ func storedAll(ctx context.Context, c connectors.Cluster, s *runner.Sink) error 
 	return err
 }
 
-func createTopic(t *testing.T, c connectors.Cluster, topic string, partitions int32) {
+func createTopic(t testing.TB, c connectors.Cluster, topic string, partitions int32) {
 	t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.Dialer(c.Dial))
 	if err != nil {

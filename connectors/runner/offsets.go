@@ -39,7 +39,7 @@ func SetPositions(ctx context.Context, o SinkOptions, rows []connectors.StoredPo
 		return err
 	}
 	if err := sink.Prepare(ctx); err != nil {
-		return fmt.Errorf("Prepare: %w", err)
+		return fmt.Errorf("sink: prepare: %w", err)
 	}
 	return claims.set(ctx, store, rows)
 }
