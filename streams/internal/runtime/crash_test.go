@@ -249,4 +249,64 @@ func TestRebalanceInTheMiddle(t *testing.T) {
 	for _, dir := range dirs {
 		j.checkStores(dir)
 	}
+	// What was done was committed before it was handed over: nothing was done
+	// twice. Each event passes two tasks, each label one.
+	if got, want := j.calls.Load(), int64(2*j.sent+words); got != want {
+		t.Errorf("%d records were processed, want %d", got, want)
+	}
+}
+
+// A worker that the group has dropped in the middle of a commit. Before its
+// offsets are in the transaction, the commit is refused; after that it stands,
+// and the successor, who came before it was decided, waits for it.
+func TestDroppedInTheMiddleOfACommit(t *testing.T) {
+	t.Parallel()
+	for _, at := range []session.Step{session.StepOffsets, session.StepEnd} {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, time.Minute)
+			j.label()
+			j.send(300)
+			reached, goOn := make(chan struct{}), make(chan struct{})
+			var n atomic.Int64
+			o := j.options(t.TempDir())
+			// Long enough to be decided by the worker and not by a timeout.
+			o.Workers, o.TransactionTimeout, o.InstanceID = 1, 40*time.Second, "dropped"
+			o.OnStep = func(_ int, s session.Step) error {
+				if s == at && n.Add(1) == 3 {
+					close(reached)
+					<-goOn
+				}
+				return nil
+			}
+			dropped := j.start(o)
+			for waiting := true; waiting; {
+				j.send(20)
+				select {
+				case <-reached:
+					waiting = false
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+			j.expel("dropped-0")
+			o = j.options(t.TempDir())
+			o.Workers = 1
+			restoring := make(chan struct{}, 10)
+			o.OnState = func(_ int, s runtime.State) {
+				if s == runtime.Restoring {
+					restoring <- struct{}{}
+				}
+			}
+			successor := j.start(o)
+			<-restoring
+			// It asks for offsets and ends now, and must not get past the
+			// undecided transaction whatever time it has.
+			time.Sleep(300 * time.Millisecond)
+			close(goOn)
+			j.await(dropped, successor)
+			j.finish(dropped)
+			j.finish(successor)
+			j.check()
+		})
+	}
 }

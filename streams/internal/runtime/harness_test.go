@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/core/partition"
 	"github.com/millrace/millrace/streams/internal/runtime"
+	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/streams/state/statetest"
@@ -76,6 +78,7 @@ type job struct {
 	out     string
 	want    map[string]int // events per word
 	sent    int
+	calls   atomic.Int64 // of Process
 }
 
 func newJob(t *testing.T, limit time.Duration) *job {
@@ -163,7 +166,26 @@ func (j *job) produce(rs []*kgo.Record) {
 }
 
 func (j *job) topology() *topology.Topology {
-	return counting(j.app, j.events, j.words, j.out, false)
+	app := counting(j.app, j.events, j.words, j.out, false)
+	for i := range app.Subs {
+		make := app.Subs[i].New
+		app.Subs[i].New = func(e task.Env) (task.Task, error) {
+			t, err := make(e)
+			return &counted{Task: t, n: &j.calls}, err
+		}
+	}
+	return app
+}
+
+// counted counts the records that its task is given, repetitions included.
+type counted struct {
+	task.Task
+	n *atomic.Int64
+}
+
+func (c *counted) Process(r *task.Record) error {
+	c.n.Add(1)
+	return c.Task.Process(r)
 }
 
 // options are quick ones for tests; logs go to the test with MILLRACE_TEST_LOG.
@@ -225,6 +247,26 @@ func (j *job) finish(r *running) {
 	r.stop()
 	if err := <-r.done; err != nil {
 		j.t.Fatalf("run: %v", err)
+	}
+}
+
+// expel removes a static member from the group.
+func (j *job) expel(instance string) {
+	j.t.Helper()
+	req := kmsg.NewPtrLeaveGroupRequest()
+	req.Group = j.app
+	m := kmsg.NewLeaveGroupRequestMember()
+	m.InstanceID = &instance
+	req.Members = append(req.Members, m)
+	resp, err := req.RequestWith(j.ctx, j.admin)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.ErrorCode)
+	}
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Members[0].ErrorCode)
+	}
+	if err != nil {
+		j.t.Fatal(err)
 	}
 }
 

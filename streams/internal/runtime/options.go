@@ -41,6 +41,9 @@ type Options struct {
 	// UncommittedBytes is how much the stores of a worker may hold uncommitted
 	// before it commits early. Default 64 MiB.
 	UncommittedBytes int
+	// ReadAhead is how many bytes of each partition may wait to be processed.
+	// Default 1 MiB.
+	ReadAhead int
 	// PurgeInterval is how often consumed records of repartition topics are
 	// deleted. Default 30 s.
 	PurgeInterval time.Duration
@@ -121,6 +124,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("streams: Workers is %d, must be between 1 and 1024", o.Workers)
 	case o.UncommittedBytes < 0:
 		return fmt.Errorf("streams: UncommittedBytes is %d, must not be negative", o.UncommittedBytes)
+	case o.ReadAhead < 0:
+		return fmt.Errorf("streams: ReadAhead is %d, must not be negative", o.ReadAhead)
 	case o.CommitInterval*2 > o.TransactionTimeout:
 		return fmt.Errorf("streams: CommitInterval %v is more than half of TransactionTimeout %v", o.CommitInterval, o.TransactionTimeout)
 	}

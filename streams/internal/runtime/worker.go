@@ -69,7 +69,7 @@ func newWorker(ctx context.Context, number int, p *plan, r *run) (*worker, error
 		w.cluster.Close()
 		return nil, err
 	}
-	w.reader = w.cluster.NewReader(session.ReaderOptions{})
+	w.reader = w.cluster.NewReader(session.ReaderOptions{BufferBytes: r.options.ReadAhead})
 	w.purge = newPurger(r.admin, r.options.PurgeInterval, w.log)
 	return w, nil
 }
