@@ -28,5 +28,12 @@ func (e *DamageError) Error() string {
 		e.Partition, ErrDamaged, e.File, at, e.Offset, e.Reason, e.Durable)
 }
 
+// damaged is the damage that a reader met. Readers only go where everything is durable, so it says so of what stands before.
+func (l *Log) damaged(s *segment, pos, offset int64, cause error) error {
+	return &DamageError{
+		Partition: l.o.Name, File: fileName(s.base, logSuffix), Position: pos, Offset: offset, Durable: offset, Reason: cause.Error(),
+	}
+}
+
 // Unwrap is [ErrDamaged].
 func (e *DamageError) Unwrap() error { return ErrDamaged }

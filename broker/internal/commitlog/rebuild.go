@@ -19,7 +19,8 @@ func (l *Log) rebuild(s *segment, cause error) error {
 	if s.mem.Load() != nil {
 		return nil // somebody was faster
 	}
-	l.logger.Warn("an index is missing or does not fit its log and is built again", "partition", l.o.Name, "segment", s.base, "cause", cause)
+	l.logger.Warn("an index is missing or does not fit its log and is built again",
+		"partition", l.o.Name, "segment", s.base, "cause", cause)
 	built := newSegment(l.o.FS, l.o.Dir, s.base)
 	built.fresh()
 	if err := l.replayInto(built, s.base); err != nil {

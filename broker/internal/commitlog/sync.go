@@ -44,7 +44,10 @@ func (p *Sync) End() Position { return p.end }
 // is held; Done must follow.
 func (l *Log) Begin(final bool) *Sync {
 	p := &l.plan
-	*p = Sync{l: l, end: l.End(), logs: p.logs[:0], dir: l.dirDirty, parent: l.parent, meta: l.metaDirty, snapshot: p.snapshot[:0]}
+	*p = Sync{
+		l: l, end: l.End(), logs: p.logs[:0], snapshot: p.snapshot[:0],
+		dir: l.dirDirty, parent: l.parent, meta: l.metaDirty,
+	}
 	for _, s := range l.unfinished {
 		if s.acquire() {
 			p.logs = append(p.logs, s)

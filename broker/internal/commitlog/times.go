@@ -200,7 +200,7 @@ func (l *Log) records(s *segment, pos, size int64, fn func(record.Batch, *record
 		err = b.CheckCRC()
 	}
 	if err != nil {
-		return &DamageError{Partition: l.o.Name, File: fileName(s.base, logSuffix), Position: pos, Offset: s.base, Durable: l.LogStart(), Reason: err.Error()}
+		return l.damaged(s, pos, s.base, err)
 	}
 	for r, err := range b.Records(nil) {
 		if err != nil {

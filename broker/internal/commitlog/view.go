@@ -298,7 +298,7 @@ func (l *Log) replaySegment(s *segment, from, end int64, fn func(record.Batch) e
 			err = b.CheckCRC()
 		}
 		if err != nil {
-			return &DamageError{Partition: l.o.Name, File: fileName(s.base, logSuffix), Position: pos, Offset: from, Durable: from, Reason: err.Error()}
+			return l.damaged(s, pos, from, err)
 		}
 		if err := fn(b); err != nil {
 			return err

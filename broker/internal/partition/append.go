@@ -120,8 +120,8 @@ func (p *Partition) checkProducer(b record.Batch, o AppendOptions) (dup producer
 	if o.RequestVersion > 10 {
 		code = CodeTransactionAbortable
 	}
-	return dup, false, p.errorf(code, "producer %d has no transaction open under epoch %d, and the coordinator's word for one is missing or out of date",
-		next.ProducerID, next.Epoch)
+	return dup, false, p.errorf(code, "producer %d has no transaction open under epoch %d, and the coordinator's word for one is "+
+		"missing or out of date", next.ProducerID, next.Epoch)
 }
 
 // write appends final bytes and takes care that they are flushed. The append lock is held.

@@ -27,6 +27,7 @@ func TestModel(t *testing.T) {
 			if i%20 == 19 {
 				if l.rng.IntN(3) == 0 {
 					r.close()
+					r.epoch++
 					r.open()
 				}
 				if err := await(r.p, l.m.next()-1); err != nil {
@@ -71,6 +72,7 @@ func powerLoss(t *testing.T, mem *vfs.Mem, m *model, seed uint64, steps, depth i
 	t.Helper()
 	faults := vfs.WithFaults(mem)
 	r := newRig(t, faults, tiny)
+	r.epoch = int32(4 - depth) // every start has a new one
 	l := newLoad(t, faults, r, seed)
 	l.m = m
 	var mu sync.Mutex
@@ -102,6 +104,7 @@ func powerLoss(t *testing.T, mem *vfs.Mem, m *model, seed uint64, steps, depth i
 			continue
 		}
 		after := newRig(t, c.fs, tiny)
+		after.epoch = r.epoch + 1
 		if err := after.tryOpen(); err != nil {
 			t.Fatalf("workload %d, power cut at operation %d, seed %d: %v", seed, c.op, c.seed, err)
 		}

@@ -75,16 +75,27 @@ func TestRealDisk(t *testing.T) {
 		t.Errorf("after a restart\n%s\nbefore\n%s", have, want)
 	}
 	shut(p, f)
+}
+
+// TestReadOnlyFolder is a clear error that names the folder.
+func TestReadOnlyFolder(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
 	if os.Geteuid() == 0 {
-		return // root writes anywhere
+		t.Skip("root writes anywhere")
 	}
 	folder := filepath.Join(data, "t-0")
-	if err := os.Chmod(folder, 0o500); err != nil {
+	if err := os.Mkdir(folder, 0o500); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Chmod(folder, 0o700) // so that the test's folder can be removed
-	if _, f, err = open(); err != nil && !strings.Contains(err.Error(), folder) {
-		t.Errorf("a read-only folder: %v", err)
+	f, err := flush.New(flush.Options{FS: vfs.OS(), Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(Options{FS: vfs.OS(), Dir: folder, Topic: "t", TopicID: topicID, Flusher: f, Durable: true})
+	if err == nil || !strings.Contains(err.Error(), folder) {
+		t.Errorf("%v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

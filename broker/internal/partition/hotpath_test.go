@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,57 +83,8 @@ func TestConcurrency(t *testing.T) {
 			}
 		})
 	}
-	for reader := range uint64(3) {
-		reading.Go(func() {
-			rng := rand.New(rand.NewPCG(reader, 1))
-			next := map[string]int{}
-			for from := int64(0); ; {
-				last := done.Load()
-				read, err := p.Read(ReadOptions{Offset: from, MaxBytes: int32(rng.IntN(5000)), Committed: reader == 0, AtLeastOne: true})
-				if code(err) == CodeOffsetOutOfRange {
-					from = p.Marks().LogStart // deleted under our feet
-					clear(next)
-					continue
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				empty := read.Bytes == 0
-				for b, err := range record.Batches(bytesOf(t, read)) {
-					if err == nil {
-						err = b.CheckCRC()
-					}
-					if err != nil || b.BaseOffset() != from {
-						t.Errorf("at %d: batch at %d, %v", from, b.BaseOffset(), err)
-						return
-					}
-					for rec := range b.Records(nil) {
-						w, n, _ := strings.Cut(string(rec.Value), "-")
-						want, seen := next[w]
-						if seen && fmt.Sprint(want) != n {
-							t.Errorf("writer %s: record %s, want %d", w, n, want)
-							return
-						}
-						if _, err := fmt.Sscan(n, &want); err != nil {
-							t.Error(err)
-						}
-						next[w] = want + 1
-					}
-					from = b.LastOffset() + 1
-				}
-				read.Release()
-				if empty && last {
-					return
-				}
-				if _, _, _, _, err := p.OffsetForTime(0, false); err != nil {
-					t.Error(err)
-				}
-				if m := p.Marks(); m.LogStart > m.LastStable || m.LastStable > m.HighWatermark || m.HighWatermark > m.LogEnd {
-					t.Errorf("%+v", m)
-				}
-			}
-		})
+	for seed := range uint64(3) {
+		reading.Go(func() { follow(t, p, seed, &done) })
 	}
 	reading.Go(func() {
 		for i := 0; !done.Load(); i++ {
@@ -156,6 +108,63 @@ func TestConcurrency(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	r.close()
+}
+
+// follow reads all the time, until a fetch that began after done was set finds nothing more.
+func follow(t *testing.T, p *Partition, seed uint64, done *atomic.Bool) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	next := map[string]int{} // by writer
+	for from := int64(0); ; {
+		last := done.Load()
+		read, err := p.Read(ReadOptions{Offset: from, MaxBytes: int32(rng.IntN(5000)), Committed: seed == 0, AtLeastOne: true})
+		if code(err) == CodeOffsetOutOfRange {
+			from = p.Marks().LogStart // deleted under our feet
+			clear(next)
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		empty := read.Bytes == 0
+		for b, err := range record.Batches(bytesOf(t, read)) {
+			if err == nil {
+				err = b.CheckCRC()
+			}
+			if err != nil || b.BaseOffset() != from {
+				t.Errorf("at %d: batch at %d, %v", from, b.BaseOffset(), err)
+				return
+			}
+			for rec := range b.Records(nil) {
+				if err := inOrder(next, string(rec.Value)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			from = b.LastOffset() + 1
+		}
+		read.Release()
+		if empty && last {
+			return
+		}
+		if _, _, _, _, err := p.OffsetForTime(0, false); err != nil {
+			t.Error(err)
+		}
+		if m := p.Marks(); m.LogStart > m.LastStable || m.LastStable > m.HighWatermark || m.HighWatermark > m.LogEnd {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// inOrder takes a value "writer-number" and checks it against the writer's last one.
+func inOrder(next map[string]int, value string) error {
+	w, text, _ := strings.Cut(value, "-")
+	n, err := strconv.Atoi(text)
+	if want, seen := next[w]; err != nil || seen && n != want {
+		return fmt.Errorf("writer %s: record %s, want %d", w, text, want)
+	}
+	next[w] = n + 1
+	return nil
 }
 
 // benchRig is a partition on the real disk.

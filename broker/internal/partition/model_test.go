@@ -163,7 +163,23 @@ func (m *model) check(t testing.TB, p *Partition, rng *rand.Rand) error {
 			return fmt.Errorf("producer %d has a transaction open since %d, the partition says %d, %v", id, first, have, open)
 		}
 	}
-	return errors.Join(m.checkTimes(p, pic, rng), m.checkWindow(p))
+	return errors.Join(m.checkTimes(p, pic, rng), m.checkWindow(p), checkEpochs(p))
+}
+
+// checkEpochs compares the leader epochs with those in the batches (S09).
+func checkEpochs(p *Partition) error {
+	last := int32(-1)
+	return p.Replay(func(b record.Batch) error {
+		epoch := b.LeaderEpoch()
+		if at := p.EpochAt(max(b.BaseOffset(), p.Marks().LogStart)); at != epoch || epoch < last {
+			return fmt.Errorf("the batch at %d has leader epoch %d after %d, known is %d", b.BaseOffset(), epoch, last, at)
+		}
+		if found, end := p.EpochEnd(epoch); found != epoch || end <= b.LastOffset() {
+			return fmt.Errorf("epoch %d ends at %d (%d), the batch at %d has it", epoch, end, found, b.LastOffset())
+		}
+		last = epoch
+		return nil
+	})
 }
 
 // checkTimes compares look-ups by time.

@@ -39,7 +39,8 @@ func (p *Partition) Read(o ReadOptions) (*Read, error) {
 	v := p.view.Load()
 	marks := p.marks(v)
 	if o.Offset < marks.LogStart || o.Offset > marks.LogEnd {
-		return nil, p.errorf(CodeOffsetOutOfRange, "offset %d, log start offset is %d, log end offset is %d", o.Offset, marks.LogStart, marks.LogEnd)
+		return nil, p.errorf(CodeOffsetOutOfRange, "offset %d, log start offset is %d, log end offset is %d",
+			o.Offset, marks.LogStart, marks.LogEnd)
 	}
 	limit, err := p.limit(v, o.Committed)
 	if err != nil {
@@ -87,7 +88,9 @@ func (p *Partition) MaxTimestamp(committed bool) (offset, timestamp int64, epoch
 	return p.lookUp(committed, p.log.MaxTimestamp)
 }
 
-func (p *Partition) lookUp(committed bool, find func(commitlog.Position) (commitlog.Found, bool, error)) (offset, timestamp int64, epoch int32, ok bool, err error) {
+func (p *Partition) lookUp(
+	committed bool, find func(commitlog.Position) (commitlog.Found, bool, error),
+) (offset, timestamp int64, epoch int32, ok bool, err error) {
 	if e := p.failed.Load(); e != nil {
 		return -1, -1, -1, false, e
 	}

@@ -1,0 +1,216 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// folder lists the files, and removes what unfinished work of the past has left.
+func (r *recovery) folder() error {
+	o := &r.l.o
+	names, err := o.FS.List(o.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		r.l.parent = true
+		if err = o.FS.MkdirAll(o.Dir); err == nil {
+			names, err = o.FS.List(o.Dir)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Name, err)
+	}
+	r.files, r.names = map[string][]int64{}, map[string]bool{}
+	for _, name := range names {
+		switch suffix := filepath.Ext(name); suffix {
+		case vfs.TempSuffix, deletedSuffix, cleanedSuffix:
+			if err := o.FS.Remove(filepath.Join(o.Dir, name)); err != nil {
+				return fmt.Errorf("%s: %w", o.Name, err)
+			}
+			continue
+		case swapSuffix:
+			return fmt.Errorf("%s: %s is left of a compaction that another program did not finish; start that program once more, "+
+				"or remove the file if its segment is whole", o.Name, name)
+		}
+		r.names[name] = true
+		if offset, suffix, ok := parseName(name); ok {
+			r.files[suffix] = append(r.files[suffix], offset) // List is sorted, and so are 20 digits
+		}
+	}
+	return nil
+}
+
+// metadata compares the folder's topic id.
+func (r *recovery) metadata() error {
+	o := &r.l.o
+	path := filepath.Join(o.Dir, metadataName)
+	r.known = max(r.point.Synced, r.point.LogStart)
+	r.l.parent = r.l.parent || r.known == 0
+	if r.names[metadataName] {
+		text, err := vfs.ReadFile(o.FS, path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name, err)
+		}
+		id, err := decodeMetadata(text)
+		switch {
+		case err == nil && o.TopicID != [16]byte{} && id != o.TopicID:
+			return fmt.Errorf("%s: %w: %s has %x, the topic is %x", o.Name, ErrTopicID, path, id, o.TopicID)
+		case err == nil:
+			return nil
+		}
+		// A file that never became durable: then nothing was acknowledged, or the journal knows this very topic id.
+		r.l.logger.Warn("partition.metadata does not parse and is written anew", "partition", o.Name, "err", err)
+	}
+	r.write = o.TopicID != [16]byte{}
+	return nil
+}
+
+// writeMetadata begins the file anew; the next flush makes it durable, before anything in the log is.
+func (r *recovery) writeMetadata() error {
+	o := &r.l.o
+	f, err := o.FS.Create(filepath.Join(o.Dir, metadataName))
+	if err != nil {
+		return err
+	}
+	r.l.metaDirty = true
+	_, err = f.WriteAt(encodeMetadata(o.TopicID), 0)
+	return errors.Join(err, f.Close())
+}
+
+// snapshots finds out which there are, and up to where the log was durable. A snapshot is written only after all
+// that it speaks of is durable, so the newest one is a witness as good as the journal; one that does not check is none.
+func (r *recovery) snapshots() error {
+	o, l := &r.l.o, r.l
+	for _, offset := range r.files[snapshotSuffix] {
+		data, err := vfs.ReadFile(o.FS, l.snapshotPath(offset))
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name, err)
+		}
+		if err := o.NewState().Load(data); err != nil {
+			l.logger.Warn("a producer snapshot does not check and is removed", "partition", o.Name, "offset", offset, "err", err)
+			if err := o.FS.Remove(l.snapshotPath(offset)); err != nil {
+				return fmt.Errorf("%s: %w", o.Name, err)
+			}
+			continue
+		}
+		r.known = max(r.known, offset)
+		l.snapshots = append(l.snapshots, offset)
+	}
+	return nil
+}
+
+// begin takes the newest snapshot that is not behind the checkpoint, nor behind the first batch that is still there.
+func (r *recovery) begin() error {
+	o, l := &r.l.o, r.l
+	from := r.point.Checkpoint.Offset
+	if list := l.list(); len(list) > 0 {
+		from = max(from, list[0].base)
+	}
+	for _, offset := range slices.Backward(l.snapshots) {
+		if offset > from {
+			continue
+		}
+		data, err := vfs.ReadFile(o.FS, l.snapshotPath(offset))
+		if err == nil {
+			err = l.state.Load(data)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: snapshot at offset %d: %w", o.Name, offset, err)
+		}
+		r.from = offset
+		break
+	}
+	return nil
+}
+
+// segments makes the list of segments, and looks whether one is missing.
+func (r *recovery) segments() error {
+	o, l := &r.l.o, r.l
+	l.logStart.Store(r.point.LogStart)
+	bases := r.files[logSuffix]
+	var list []*segment
+	for _, base := range bases {
+		if _, have := slices.BinarySearch(l.snapshots, base); have {
+			l.safe = max(l.safe, base)
+		}
+	}
+	for i, base := range bases {
+		s := newSegment(o.FS, o.Dir, base)
+		if i+1 < len(bases) && bases[i+1] <= min(r.point.LogStart, l.safe) { // a deletion that did not come to its end
+			if err := s.deleteFiles(); err != nil {
+				return fmt.Errorf("%s: %w", o.Name, err)
+			}
+			continue
+		}
+		list = append(list, s)
+	}
+	l.segments.Store(&list)
+	for _, suffix := range []string{indexSuffix, timeSuffix, txnSuffix} {
+		for _, base := range r.files[suffix] {
+			if _, have := slices.BinarySearch(bases, base); have {
+				continue
+			}
+			if base >= r.point.LogStart && base < r.known {
+				return r.damage(fileName(base, logSuffix), -1, base, "the file is missing, its %s is there", suffix)
+			}
+			if err := o.FS.Remove(filepath.Join(o.Dir, fileName(base, suffix))); err != nil {
+				return fmt.Errorf("%s: %w", o.Name, err)
+			}
+		}
+	}
+	switch {
+	case len(list) == 0 && r.known > r.point.LogStart:
+		return r.damage(fileName(r.point.LogStart, logSuffix), -1, r.point.LogStart, "there is no log file")
+	case len(list) > 0 && r.point.Synced > 0 && list[0].base > r.point.LogStart:
+		return r.damage(fileName(r.point.LogStart, logSuffix), -1, r.point.LogStart, "the first log file begins at offset %d", list[0].base)
+	}
+	for _, s := range list {
+		info, err := o.FS.Stat(s.path(logSuffix))
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name, err)
+		}
+		s.size.Store(info.Size)
+	}
+	return r.epochFile()
+}
+
+// epochFile reads the leader epochs. They are derived data: a file that is missing or does not check is made again from the
+// headers of all batches.
+func (r *recovery) epochFile() error {
+	o, l := &r.l.o, r.l
+	cause := error(fs.ErrNotExist)
+	if r.names[epochsName] {
+		text, err := vfs.ReadFile(o.FS, filepath.Join(o.Dir, epochsName))
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name, err)
+		}
+		if cause = l.epochs.decode(text); cause == nil {
+			return nil
+		}
+	}
+	l.epochDirty = true
+	for _, s := range l.list() {
+		if s.size.Load() == 0 || s.base >= r.point.Checkpoint.Offset {
+			continue // what is behind the checkpoint is replayed anyway, and the file is first written with a checkpoint
+		}
+		l.logger.Warn("the leader epochs are made again from the log", "partition", o.Name, "segment", s.base, "cause", cause)
+		file, err := s.handle()
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name, err)
+		}
+		w := newWalker(file, s.size.Load())
+		for pos := int64(0); ; {
+			head, size, err := w.at(pos)
+			if err != nil { // the end, or what the replay judges
+				break
+			}
+			l.epochs.assign(head.LeaderEpoch(), head.BaseOffset())
+			pos += size
+		}
+		w.done()
+	}
+	return nil
+}
