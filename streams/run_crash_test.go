@@ -6,18 +6,35 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/millrace/millrace/streams"
 	"github.com/millrace/millrace/streams/internal/runtime"
+	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/streamstest"
 	"github.com/millrace/millrace/txn/session"
 )
 
 var errKilled = errors.New("killed")
+
+// killing is one run of TestRunKilledAtAnyStep.
+type killing struct {
+	t       *testing.T
+	ctx     context.Context
+	cluster streams.Cluster
+	rnd     *rand.Rand
+	app     *topology.Topology
+	options runtime.Options
+
+	mu   sync.Mutex // guards what the workers' goroutines count
+	left int        // steps to live
+	at   []session.Step
+}
 
 // TestRunKilledAtAnyStep runs the topology of TestAnyOrderAnyCrash on a broker,
 // kills it at random steps of its commits, starts it again on the same folder,
@@ -27,86 +44,30 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 2))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	b := cluster(t)
 	const partitions, records, kills = 3, 3000, 12
 	size, grace := 10*time.Millisecond, 15*time.Millisecond
-	if _, err := kadm.NewClient(client(t, b)).CreateTopics(ctx, partitions, 1, nil, "sums-in", "sums-labels", "sums-joined", "sums-counts", "sums-updates", "sums-finals"); err != nil {
-		t.Fatal(err)
-	}
-	table := client(t, b)
-	for key, l := range labels() {
-		row := &kgo.Record{Topic: "sums-labels", Timestamp: time.UnixMilli(0), Key: []byte(key), Value: fmt.Appendf(nil, `{"Text":%q}`, l.Text)}
-		if err := table.ProduceSync(ctx, row).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
 	top, err := sums(size, grace).Topology()
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	options := runtime.Options{StateDir: t.TempDir(), Workers: 2, CommitInterval: 5 * time.Millisecond, PurgeInterval: time.Hour}
-	feed := func(from, to int) {
-		in := client(t, b)
-		var batch []*kgo.Record
-		for i := from; i < to; i++ {
-			ts := max(0, int64(2*i)-rnd.Int64N(60))
-			batch = append(batch, &kgo.Record{Topic: "sums-in", Timestamp: time.UnixMilli(ts), Value: fmt.Appendf(nil, "%c%d#%d", 'a'+rnd.IntN(9), rnd.IntN(10), i)})
-		}
-		if err := in.ProduceSync(ctx, batch...).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+	k := &killing{
+		t: t, ctx: ctx, cluster: cluster(t), rnd: rand.New(rand.NewPCG(seed, 2)), app: top,
+		options: runtime.Options{StateDir: t.TempDir(), Workers: 2, CommitInterval: 5 * time.Millisecond, PurgeInterval: time.Hour},
 	}
-	var killedAt []session.Step
-	for k := range kills {
-		feed(k*records/kills, (k+1)*records/kills)
-		left := 1 + rnd.IntN(30) // steps to live
-		o := options
-		steps := make(chan session.Step, 1)
-		alive := make(chan struct{}, 1)
-		alive <- struct{}{}
-		o.OnStep = func(_ int, s session.Step) error {
-			<-alive
-			left--
-			dead := left <= 0
-			alive <- struct{}{}
-			if !dead {
-				return nil
-			}
-			select {
-			case steps <- s:
-			default:
-			}
-			return fmt.Errorf("%w before %s", errKilled, s)
-		}
-		// A worker that finds nothing to do takes no steps: time ends the round.
-		round, stop := context.WithTimeout(ctx, 2*time.Second)
-		if err := runtime.Run(round, top, b, o); err != nil && !errors.Is(err, errKilled) {
-			t.Fatal(err)
-		}
-		stop()
-		select {
-		case s := <-steps:
-			killedAt = append(killedAt, s)
-		default:
-		}
+	k.prepare(partitions)
+	for n := range kills {
+		k.feed(n*records/kills, (n+1)*records/kills)
+		k.kill()
 	}
-	t.Logf("killed before %v", killedAt)
-
-	run, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- runtime.Run(run, top, b, options) }()
-	out := read(ctx, t, client(t, b, kgo.ConsumeTopics("sums-joined", "sums-counts", "sums-updates", "sums-finals", "sums-by-letter-repartition"),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), "sums-counts", records)
-	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
+	t.Logf("killed before %v", k.at)
+	if len(k.at) == 0 {
+		t.Error("nothing was ever killed")
 	}
+	out := k.finish(records)
 	seen := 0
 	for p := range int32(partitions) {
 		o := newOracle(size, grace)
@@ -122,9 +83,74 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 	if seen != records {
 		t.Errorf("%d records went in, %d came through the repartition topic", records, seen)
 	}
-	if len(killedAt) < kills/2 {
-		t.Errorf("only %d of %d kills happened", len(killedAt), kills)
+}
+
+// prepare creates the topics and fills the table.
+func (k *killing) prepare(partitions int32) {
+	k.t.Helper()
+	c := client(k.t, k.cluster)
+	if _, err := kadm.NewClient(c).CreateTopics(k.ctx, partitions, 1, nil, "sums-in", "sums-labels", "sums-joined", "sums-counts", "sums-updates", "sums-finals"); err != nil {
+		k.t.Fatal(err)
 	}
+	for key, l := range labels() {
+		row := &kgo.Record{Topic: "sums-labels", Timestamp: time.UnixMilli(0), Key: []byte(key), Value: fmt.Appendf(nil, `{"Text":%q}`, l.Text)}
+		if err := c.ProduceSync(k.ctx, row).FirstErr(); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// feed writes records in no good order of time.
+func (k *killing) feed(from, to int) {
+	k.t.Helper()
+	var batch []*kgo.Record
+	for i := from; i < to; i++ {
+		ts := max(0, int64(2*i)-k.rnd.Int64N(60))
+		batch = append(batch, &kgo.Record{Topic: "sums-in", Timestamp: time.UnixMilli(ts), Value: fmt.Appendf(nil, "%c%d#%d", 'a'+k.rnd.IntN(9), k.rnd.IntN(10), i)})
+	}
+	if err := client(k.t, k.cluster).ProduceSync(k.ctx, batch...).FirstErr(); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// kill runs the application until a random step of a commit. A worker that
+// finds nothing to do takes no steps: then time ends the run.
+func (k *killing) kill() {
+	k.t.Helper()
+	k.left = 1 + k.rnd.IntN(30)
+	o := k.options
+	o.OnStep = func(_ int, s session.Step) error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.left--; k.left > 0 {
+			return nil
+		}
+		if k.left == 0 {
+			k.at = append(k.at, s)
+		}
+		return fmt.Errorf("%w before %s", errKilled, s)
+	}
+	round, stop := context.WithTimeout(k.ctx, 2*time.Second)
+	defer stop()
+	if err := runtime.Run(round, k.app, k.cluster, o); err != nil && !errors.Is(err, errKilled) {
+		k.t.Fatal(err)
+	}
+}
+
+// finish runs the application undisturbed until everything has come out.
+func (k *killing) finish(records int) map[topicPartition][]streamstest.Raw {
+	k.t.Helper()
+	run, stop := context.WithCancel(k.ctx)
+	done := make(chan error, 1)
+	go func() { done <- runtime.Run(run, k.app, k.cluster, k.options) }()
+	out := read(k.ctx, k.t, client(k.t, k.cluster,
+		kgo.ConsumeTopics("sums-joined", "sums-counts", "sums-updates", "sums-finals", "sums-by-letter-repartition"),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), "sums-counts", records)
+	stop()
+	if err := <-done; err != nil {
+		k.t.Fatal(err)
+	}
+	return out
 }
 
 type topicPartition struct {

@@ -30,61 +30,63 @@ func describe(r *streams.Record[string, string]) string {
 	return fmt.Sprintf("%s=%s@%d#%s", r.Key, r.Value, r.Time.UnixMilli(), r.Headers.Get("h"))
 }
 
+var tryForms = []struct {
+	name  string
+	build func(streams.Stream[string, string], *streams.App)
+	want  string
+}{
+	{"filter", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TryFilter(once(func(r *streams.Record[string, string]) bool { return describe(r) == "k=v@7#x" })).To("out")
+	}, "k=v@7#x"},
+	{"map values", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TryMapValues(once(describe)).To("out")
+	}, "k=k=v@7#x@7#x"},
+	{"map", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TryMap(once(func(r *streams.Record[string, string]) streams.Record[string, string] {
+			return streams.Record[string, string]{Key: r.Value, Value: describe(r)}
+		})).To("out")
+	}, "v=k=v@7#x@7#x"},
+	{"map with time and headers", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TryMap(once(func(r *streams.Record[string, string]) streams.Record[string, string] {
+			return streams.Record[string, string]{Key: r.Key, Value: r.Value, Time: r.Time.Add(time.Second), Headers: streams.Headers{{Key: "h", Value: []byte("y")}}}
+		})).To("out")
+	}, "k=v@1007#y"},
+	{"map without headers", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TryMap(once(func(r *streams.Record[string, string]) streams.Record[string, string] {
+			return streams.Record[string, string]{Key: r.Key, Value: r.Value, Headers: streams.Headers{}}
+		})).To("out")
+	}, "k=v@7#"},
+	{"flat map values", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TryFlatMapValues(func(_ context.Context, r *streams.Record[string, string]) iter.Seq2[string, error] {
+			return func(yield func(string, error) bool) { _ = yield(r.Key, nil) && yield(r.Value, nil) }
+		}).To("out")
+	}, "k=k@7#x k=v@7#x"},
+	{"select key", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TrySelectKey(once(describe)).To("out")
+	}, "k=v@7#x=v@7#x"},
+	{"group by and aggregate", func(s streams.Stream[string, string], _ *streams.App) {
+		s.TryGroupBy(once(func(r *streams.Record[string, string]) string { return r.Value })).
+			TryAggregate(func() string { return ">" }, func(ctx context.Context, r *streams.Record[string, string], a string) (string, error) {
+				return a + describe(r), ctx.Err()
+			}, streams.InMemory()).To("out")
+	}, "v=>v=v@7#x@7#x"},
+	{"windowed aggregate and map", func(s streams.Stream[string, string], _ *streams.App) {
+		s.GroupByKey().Windowed(streams.Tumbling(5*time.Millisecond)).
+			TryAggregate(func() string { return ">" }, func(_ context.Context, r *streams.Record[string, string], a string) (string, error) {
+				return a + describe(r), nil
+			}).TryMap(func(_ context.Context, w streams.Window, r *streams.Record[string, string]) (streams.Record[string, string], error) {
+			return streams.Record[string, string]{Key: fmt.Sprint(w.StartMs(), "-", w.EndMs()), Value: describe(r)}, nil
+		}).To("out")
+	}, "5-10=k=>k=v@7#x@7#x@7#x"},
+	{"join table", func(s streams.Stream[string, string], app *streams.App) {
+		s.TryJoinTable(app.Table[string, string]("t"), func(_ context.Context, r *streams.Record[string, string], row string) (string, error) {
+			return describe(r) + "+" + row, nil
+		}).To("out")
+	}, "k=k=v@7#x+row@7#x"},
+}
+
 func TestTryForms(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		build func(streams.Stream[string, string], *streams.App)
-		want  string
-	}{
-		{"filter", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TryFilter(once(func(r *streams.Record[string, string]) bool { return describe(r) == "k=v@7#x" })).To("out")
-		}, "k=v@7#x"},
-		{"map values", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TryMapValues(once(describe)).To("out")
-		}, "k=k=v@7#x@7#x"},
-		{"map", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TryMap(once(func(r *streams.Record[string, string]) streams.Record[string, string] {
-				return streams.Record[string, string]{Key: r.Value, Value: describe(r)}
-			})).To("out")
-		}, "v=k=v@7#x@7#x"},
-		{"map with time and headers", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TryMap(once(func(r *streams.Record[string, string]) streams.Record[string, string] {
-				return streams.Record[string, string]{Key: r.Key, Value: r.Value, Time: r.Time.Add(time.Second), Headers: streams.Headers{{Key: "h", Value: []byte("y")}}}
-			})).To("out")
-		}, "k=v@1007#y"},
-		{"map without headers", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TryMap(once(func(r *streams.Record[string, string]) streams.Record[string, string] {
-				return streams.Record[string, string]{Key: r.Key, Value: r.Value, Headers: streams.Headers{}}
-			})).To("out")
-		}, "k=v@7#"},
-		{"flat map values", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TryFlatMapValues(func(_ context.Context, r *streams.Record[string, string]) iter.Seq2[string, error] {
-				return func(yield func(string, error) bool) { _ = yield(r.Key, nil) && yield(r.Value, nil) }
-			}).To("out")
-		}, "k=k@7#x k=v@7#x"},
-		{"select key", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TrySelectKey(once(describe)).To("out")
-		}, "k=v@7#x=v@7#x"},
-		{"group by and aggregate", func(s streams.Stream[string, string], _ *streams.App) {
-			s.TryGroupBy(once(func(r *streams.Record[string, string]) string { return r.Value })).
-				TryAggregate(func() string { return ">" }, func(ctx context.Context, r *streams.Record[string, string], a string) (string, error) {
-					return a + describe(r), ctx.Err()
-				}, streams.InMemory()).To("out")
-		}, "v=>v=v@7#x@7#x"},
-		{"windowed aggregate and map", func(s streams.Stream[string, string], _ *streams.App) {
-			s.GroupByKey().Windowed(streams.Tumbling(5*time.Millisecond)).
-				TryAggregate(func() string { return ">" }, func(_ context.Context, r *streams.Record[string, string], a string) (string, error) {
-					return a + describe(r), nil
-				}).TryMap(func(_ context.Context, w streams.Window, r *streams.Record[string, string]) (streams.Record[string, string], error) {
-				return streams.Record[string, string]{Key: fmt.Sprint(w.StartMs(), "-", w.EndMs()), Value: describe(r)}, nil
-			}).To("out")
-		}, "5-10=k=>k=v@7#x@7#x@7#x"},
-		{"join table", func(s streams.Stream[string, string], app *streams.App) {
-			s.TryJoinTable(app.Table[string, string]("t"), func(_ context.Context, r *streams.Record[string, string], row string) (string, error) {
-				return describe(r) + "+" + row, nil
-			}).To("out")
-		}, "k=k=v@7#x+row@7#x"},
-	} {
+	for _, c := range tryForms {
 		t.Run(c.name, func(t *testing.T) {
 			app := streams.New("try", streams.OnError(streams.Always(streams.Retry(1, 0))))
 			c.build(app.Stream[string, string]("in"), app)
