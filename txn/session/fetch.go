@@ -10,6 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// busyWait is MaxWait while the reader is ahead of its user.
+const busyWait = 5 * time.Millisecond
+
 // asked is a fetch on its way.
 type asked struct {
 	feeds map[TopicPartition]*Feed
@@ -56,12 +59,14 @@ func (r *Reader) build(broker int32) (*kmsg.FetchRequest, asked) {
 	defer r.mu.Unlock()
 	ask := asked{feeds: map[TopicPartition]*Feed{}, names: map[[16]byte]string{}, at: map[TopicPartition]int64{}}
 	topics := map[string]*kmsg.FetchRequestTopic{}
+	full := false
 	for part, f := range r.feeds {
 		t := r.topics[part.Topic]
 		if int(part.Partition) >= len(t.Partitions) || t.Partitions[part.Partition].Leader != broker {
 			continue
 		}
 		if f.queued >= r.options.BufferBytes || f.failed.Load() != nil {
+			full = full || f.queued > 0
 			continue
 		}
 		rt := topics[part.Topic]
@@ -76,7 +81,7 @@ func (r *Reader) build(broker int32) (*kmsg.FetchRequest, asked) {
 		rp.Partition, rp.FetchOffset = part.Partition, f.fetchAt
 		rp.CurrentLeaderEpoch = t.Partitions[part.Partition].LeaderEpoch
 		rp.LastFetchedEpoch, rp.LogStartOffset = -1, -1
-		rp.PartitionMaxBytes = int32(r.options.BufferBytes)
+		rp.PartitionMaxBytes = int32(max(r.options.BufferBytes/2, 1))
 		rt.Partitions = append(rt.Partitions, rp)
 		ask.feeds[part], ask.at[part] = f, f.fetchAt
 	}
@@ -86,6 +91,11 @@ func (r *Reader) build(broker int32) (*kmsg.FetchRequest, asked) {
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID, req.MinBytes, req.MaxBytes = -1, 1, int32(r.options.FetchBytes)
 	req.MaxWaitMillis = int32(r.options.MaxWait.Milliseconds())
+	if full {
+		// A partition that is left out will have room again soon: it must not
+		// wait for the others to get records.
+		req.MaxWaitMillis = min(req.MaxWaitMillis, int32(busyWait.Milliseconds()))
+	}
 	if r.quick {
 		req.MaxWaitMillis = 0
 		r.quick = false

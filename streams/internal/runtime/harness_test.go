@@ -45,7 +45,7 @@ func (c tcp) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 
 // brokers is our own broker, or what MILLRACE_TEST_BROKERS names, where "fake" is
 // the client library's fake.
-func brokers(t *testing.T) tcp {
+func brokers(t testing.TB) tcp {
 	t.Helper()
 	switch b := os.Getenv("MILLRACE_TEST_BROKERS"); b {
 	case "":
@@ -68,7 +68,7 @@ const partitions = 4
 
 // job is one application with its topics, and the answer it must give.
 type job struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	cluster tcp
 	admin   *kgo.Client
@@ -79,9 +79,10 @@ type job struct {
 	want    map[string]int // events per word
 	sent    int
 	calls   atomic.Int64 // of Process
+	resumed atomic.Int64 // the latest stream time that a task was given back
 }
 
-func newJob(t *testing.T, limit time.Duration) *job {
+func newJob(t testing.TB, limit time.Duration) *job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
@@ -170,6 +171,11 @@ func (j *job) topology() *topology.Topology {
 	for i := range app.Subs {
 		make := app.Subs[i].New
 		app.Subs[i].New = func(e task.Env) (task.Task, error) {
+			for _, p := range e.Progress {
+				if ms, err := strconv.ParseInt(p, 10, 64); err == nil {
+					j.resumed.Store(max(j.resumed.Load(), ms))
+				}
+			}
 			t, err := make(e)
 			return &counted{Task: t, n: &j.calls}, err
 		}
@@ -228,7 +234,9 @@ func (j *job) startCount(o runtime.Options) *running {
 func (j *job) sendKeyed(n int) {
 	j.t.Helper()
 	topic := topology.InternalName(j.app, "words", topology.Repartition)
-	j.create(topic)
+	if j.sent == 0 {
+		j.create(topic)
+	}
 	var rs []*kgo.Record
 	for range n {
 		w := word(j.sent * 7)

@@ -16,11 +16,18 @@ func TestRunsAndStopsInOrder(t *testing.T) {
 	j.finish(r)
 	j.check()
 	j.checkStores(dir)
-	// A second run goes on where the first stopped.
+	if got := j.resumed.Load(); got != 0 {
+		t.Errorf("stream time %d before anything was committed", got)
+	}
+	// A second run goes on where the first stopped, stream time included.
+	last := int64(1_000_000_000_000 + j.sent - 1)
 	j.send(500)
 	r = j.start(j.options(dir))
 	j.await(r)
 	j.finish(r)
 	j.check()
 	j.checkStores(dir)
+	if got := j.resumed.Load(); got != last {
+		t.Errorf("tasks went on at stream time %d, want %d", got, last)
+	}
 }
