@@ -63,7 +63,7 @@ func benchPipeline(ctx context.Context, e *env) error {
 	}
 	s, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(e.seeds...), kgo.TransactionalID(out), kgo.ConsumerGroup(out), kgo.ConsumeTopics(in),
 		kgo.DefaultProduceTopic(out), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.RequireStableFetchOffsets(), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(500_000),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(500_000),
 		kgo.RecordPartitioner(kgo.StickyPartitioner()))
 	if err != nil {
 		return err

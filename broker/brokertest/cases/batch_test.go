@@ -22,9 +22,8 @@ type batch struct {
 	control  bool
 	values   []string
 	key      []byte // of every record; nil = null
-	headers  int
-	timeMs   int64 // 0 = now
-	baseSkip int64 // base offset as sent; must be 0 for a well-behaved client
+	timeMs   int64  // 0 = now
+	baseSkip int64  // base offset as sent; must be 0 for a well-behaved client
 }
 
 // plain is a batch of a producer without an id.
