@@ -21,7 +21,6 @@ func TestGuaranteed(t *testing.T) {
 		because int
 	}{
 		{"transactional", Spec{Class: Transactional}, ReadCommitted, ExactlyOnce, 0},
-		{"chain", Spec{Class: Chain}, ReadCommitted, ExactlyOnce, 0},
 		{"versioned", Spec{Class: Versioned}, ReadCommitted, EffectivelyOnce, 0},
 		{"plain", Spec{Class: Plain}, ReadCommitted, AtLeastOnce, 0},
 		{"unknown class", Spec{}, ReadCommitted, AtLeastOnce, 0},
@@ -47,7 +46,7 @@ func TestGuaranteed(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]fmt.Stringer{
-		"exactly-once": ExactlyOnce, "Guarantee(0)": Guarantee(0), "two-phase": TwoPhase, "Class(9)": Class(9), "Class(0)": Class(0),
+		"exactly-once": ExactlyOnce, "Guarantee(0)": Guarantee(0), "versioned": Versioned, "Class(9)": Class(9), "Class(0)": Class(0),
 		"read_uncommitted": ReadUncommitted, "Isolation(7)": Isolation(7), "t/3": TP{"t", 3}, "secret": KindSecret, "Kind(-1)": Kind(-1),
 	} {
 		if got.String() != want {

@@ -33,25 +33,21 @@ func (g Guarantee) String() string {
 // MarshalText writes the name.
 func (g Guarantee) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
-// Class says by what means a store takes part in exactly once.
+// Class says by what means a store takes part in exactly once. More classes, for
+// stores that publish what was staged, or that finish a prepared transaction,
+// come with their own interfaces beside [TxSink].
 type Class int
 
 const (
 	// Transactional stores commit data, positions and fence in one transaction.
 	Transactional Class = iota + 1
-	// TwoPhase stores prepare a transaction that the log then decides.
-	TwoPhase
-	// Staged stores keep data aside until the intent to publish it is logged.
-	Staged
-	// Chain stores create each piece conditionally, named by its start offset.
-	Chain
 	// Versioned stores refuse a write per key that is older than what they hold.
 	Versioned
 	// Plain stores offer nothing of this.
 	Plain
 )
 
-var classNames = [...]string{"", "transactional", "two-phase", "staged", "chain", "versioned", "plain"}
+var classNames = [...]string{"", "transactional", "versioned", "plain"}
 
 // String returns the name used in status and documentation.
 func (c Class) String() string {
@@ -67,7 +63,7 @@ func (c Class) Valid() bool { return c >= Transactional && c <= Plain }
 // Max returns the strongest guarantee a store of the class can give.
 func (c Class) Max() Guarantee {
 	switch c {
-	case Transactional, TwoPhase, Staged, Chain:
+	case Transactional:
 		return ExactlyOnce
 	case Versioned:
 		return EffectivelyOnce

@@ -144,7 +144,7 @@ func (w *world) start(setup func(p *process, g *gate), change ...func(*runner.Si
 		Cluster: p.net, Topics: []string{w.topic}, Key: connectors.String, Value: connectors.JSON,
 		Group: "conntest-" + w.id, Instance: "conntest-" + w.id, AllowWeaker: true,
 		MaxRecords: 20, Linger: 5 * time.Millisecond, RetryMin: 5 * time.Millisecond, RetryMax: 200 * time.Millisecond,
-		CallTimeout: 5 * time.Second, StopTimeout: 3 * time.Second, MirrorEvery: 50 * time.Millisecond,
+		CallTimeout: 2 * time.Second, StopTimeout: 3 * time.Second, MirrorEvery: 50 * time.Millisecond,
 		New: func(int) (connectors.TxSink, error) {
 			s, err := w.store.New()
 			if err != nil {

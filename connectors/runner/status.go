@@ -26,9 +26,9 @@ const (
 type Status struct {
 	Connector string // kind, as "sqlite"
 	Name      string
-	State     State // the worst state of the tasks, FAILED before RETRYING before the others
+	State     State  // the worst state of the tasks, FAILED before RETRYING before the others
+	Err       string // of a task in that state
 	Guarantee connectors.Stated
-	Err       string
 	Tasks     []TaskStatus
 }
 
@@ -113,9 +113,7 @@ func (b *board) snapshot() (Status, <-chan struct{}) {
 	for i := range s.Tasks {
 		s.Tasks[i].Partitions = slices.Clone(s.Tasks[i].Partitions)
 	}
-	if s.State == "" {
-		s.State = overall(s.Tasks)
-	}
+	s.State, s.Err = overall(s.Tasks)
 	return s, b.changed
 }
 
@@ -136,10 +134,16 @@ func (b *board) await(ctx context.Context, fits func(Status) bool) (Status, erro
 
 var severity = []State{Stopped, Fenced, Running, Starting, Retrying, Failed}
 
-func overall(tasks []TaskStatus) State {
-	worst := 0
+// overall is the worst state of the tasks, and what the first of them says.
+func overall(tasks []TaskStatus) (State, string) {
+	worst, text := -1, ""
 	for _, t := range tasks {
-		worst = max(worst, slices.Index(severity, t.State))
+		if i := slices.Index(severity, t.State); i > worst {
+			worst, text = i, t.Err
+		}
 	}
-	return severity[worst]
+	if worst < 0 {
+		return Starting, "" // no task yet
+	}
+	return severity[worst], text
 }

@@ -256,7 +256,7 @@ func (t *task) firstPositions(work context.Context, ps []*part, bounds map[conne
 		}
 		to := connectors.Position{TopicID: p.topicID, Next: bounds[p.tp].start, LeaderEpoch: -1, Seq: p.position.Seq + 1, Meta: p.position.Meta}
 		if t.o.Start == Latest {
-			to.Next = bounds[p.tp].hw
+			to.Next = bounds[p.tp].end // what a transaction open now commits later is still to come
 		}
 		b.Ranges = append(b.Ranges, connectors.Range{TP: p.tp, Fence: p.fence, From: p.position, To: to})
 	}
