@@ -35,7 +35,7 @@ func (s *Shard[M]) load() {
 		return
 	}
 	s.state, s.log, s.machine, s.last = serving, log, m, last
-	s.attempts, s.timer = 0, nil
+	s.attempts, s.timer, s.broken = 0, nil, nil
 	s.generation++
 	st := s.begin()
 	if l, ok := any(m).(Loader); ok {
@@ -85,6 +85,7 @@ func (s *Shard[M]) replay(log Log, m M) (last int64, err error) {
 func (s *Shard[M]) retryLoad(err error) {
 	wait := min(reloadMin<<min(s.attempts, 10), reloadMax)
 	s.attempts++
+	s.broken = err
 	s.o.Logger.Error("coordinator can not load its log", "topic", s.o.Topic, "partition", s.index, "error", err, "retry_in", wait)
 	s.timer = s.o.Clock.AfterFunc(wait, func() { s.work.push(s.load) })
 }

@@ -116,6 +116,7 @@ type Shard[M Machine] struct {
 	timerMs int64
 	// attempts counts failed loads in a row, for the back-off.
 	attempts int
+	broken   error // of the last failed load; nil after one that went well
 }
 
 // Index is the partition of the shard.
@@ -211,6 +212,9 @@ func (s *Shard[M]) AwaitAll(fn func(error)) {
 func (s *Shard[M]) refusal() Failure {
 	if s.state == closed {
 		return Failure{Code: CodeCoordinatorNotAvailable, Err: errClosed, Lost: true}
+	}
+	if s.broken != nil { // clients look for another coordinator then, and an operator reads why
+		return Failure{Code: CodeCoordinatorNotAvailable, Err: s.broken}
 	}
 	return Failure{Code: CodeCoordinatorLoading, Err: errLoading}
 }
