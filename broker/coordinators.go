@@ -16,9 +16,8 @@ import (
 // internal topics. They load in the background and refuse with a retriable code
 // until they have.
 func (b *Broker) startCoordinators(s *base, server *api.Server) error {
-	im := server.Meta.Image()
 	var err error
-	if server.Groups, err = b.newGroups(s, im, server.Replicas); err != nil {
+	if server.Groups, err = b.newGroups(s, server); err != nil {
 		return fmt.Errorf("broker: group coordinator: %w", err)
 	}
 	if server.Txns, err = b.newTransactions(s, server); err != nil {
@@ -32,11 +31,14 @@ func (b *Broker) startCoordinators(s *base, server *api.Server) error {
 	return nil
 }
 
-func (b *Broker) newGroups(s *base, im *metadata.Image, m *replicas.Manager) (*coord.Runtime[*group.Machine], error) {
+func (b *Broker) newGroups(s *base, server *api.Server) (*coord.Runtime[*group.Machine], error) {
+	im, m := server.Meta.Image(), server.Replicas
 	options := group.Options{
 		MinSessionTimeout:     b.config.GroupMinSessionTimeout,
 		MaxSessionTimeout:     b.config.GroupMaxSessionTimeout,
 		InitialRebalanceDelay: b.config.GroupInitialRebalanceDelay,
+		// Of a topic that was deleted right before a crash only the metadata knows.
+		Gone: func(id group.ID) bool { return server.Meta.Image().TopicByID(id) == nil },
 	}
 	if err := options.Validate(); err != nil {
 		return nil, err
