@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/connectors"
@@ -55,53 +54,7 @@ func newClaimer(c connectors.Cluster, name, topic string) (*claimer, error) {
 // ensure creates the topic of claims if needed. It must have one partition: in
 // two, offsets would not be ordered.
 func (c *claimer) ensure(ctx context.Context) error {
-	return ensureCompacted(ctx, c.admin, c.topic)
-}
-
-// missing returns an error that names the topics that do not exist. A group
-// would wait for them in silence.
-func (c *claimer) missing(ctx context.Context, topics []string) error {
-	have, err := c.admin.ListTopics(ctx, topics...)
-	if err != nil {
-		return fmt.Errorf("look up topics: %w", err)
-	}
-	var errs []error
-	for _, t := range topics {
-		d, ok := have[t]
-		switch {
-		case !ok, errors.Is(d.Err, kerr.UnknownTopicOrPartition):
-			errs = append(errs, fmt.Errorf("topic %s does not exist", t))
-		case errors.Is(d.Err, kerr.InvalidTopicException), errors.Is(d.Err, kerr.TopicAuthorizationFailed):
-			errs = append(errs, fmt.Errorf("%w: topic %s: %w", connectors.ErrConfig, t, d.Err))
-		case d.Err != nil:
-			errs = append(errs, fmt.Errorf("topic %s: %w", t, d.Err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// ensureCompacted makes sure of a compacted topic with exactly one partition.
-func ensureCompacted(ctx context.Context, admin *kadm.Client, topic string) error {
-	policy := "compact"
-	res, err := admin.CreateTopic(ctx, 1, -1, map[string]*string{"cleanup.policy": &policy}, topic)
-	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return fmt.Errorf("create topic %s: %w", topic, err)
-	}
-	if err == nil && res.Err == nil {
-		return nil
-	}
-	have, err := admin.ListTopics(ctx, topic)
-	if err != nil {
-		return fmt.Errorf("look up topic %s: %w", topic, err)
-	}
-	d, ok := have[topic]
-	if !ok || d.Err != nil {
-		return fmt.Errorf("look up topic %s: %w", topic, d.Err)
-	}
-	if n := len(d.Partitions); n != 1 {
-		return fmt.Errorf("%w: topic %s has %d partitions, it must have exactly one", connectors.ErrConfig, topic, n)
-	}
-	return nil
+	return ensureCompacted(ctx, c.client, c.topic)
 }
 
 // claim writes one claim for the partitions and returns it as a fence. An error

@@ -51,9 +51,9 @@ func (c *claimer) set(ctx context.Context, store connectors.Offsets, rows []conn
 	for i, r := range rows {
 		tps[i], topics[i] = r.TP, r.TP.Topic
 	}
-	known, err := c.admin.ListTopics(ctx, topics...)
+	known, err := describe(ctx, c.client, topics)
 	if err != nil {
-		return fmt.Errorf("topics: %w", err)
+		return err
 	}
 	seen := int64(-1) // see task.takeOver
 	for {
@@ -66,7 +66,7 @@ func (c *claimer) set(ctx context.Context, store connectors.Offsets, rows []conn
 		for i, r := range rows {
 			p := connectors.Position{Next: r.Position.Next, LeaderEpoch: -1}
 			if p.Next >= 0 {
-				p.TopicID = connectors.TopicID(known[r.TP.Topic].ID)
+				p.TopicID = known[r.TP.Topic].id
 			} else {
 				p = connectors.NoPosition
 			}

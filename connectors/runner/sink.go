@@ -130,7 +130,7 @@ func (s *Sink) untilReady(ctx context.Context, claims *claimer) error {
 	for d := s.o.RetryMin; ; d = min(2*d, s.o.RetryMax) {
 		err := claims.ensure(ctx)
 		if err == nil {
-			err = claims.missing(ctx, s.o.Topics)
+			err = missing(ctx, claims.client, s.o.Topics)
 		}
 		if err == nil || errors.Is(err, connectors.ErrConfig) {
 			return err

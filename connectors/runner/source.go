@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -110,7 +109,7 @@ func (s *Source) prepare(ctx context.Context) ([]connectors.SourcePart, error) {
 	}
 	defer client.Close()
 	for attempt := 0; ; attempt++ {
-		err := ensureCompacted(ctx, kadm.NewClient(client), s.o.PositionTopic)
+		err := ensureCompacted(ctx, client, s.o.PositionTopic)
 		if err == nil {
 			break
 		}

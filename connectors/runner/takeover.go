@@ -176,9 +176,9 @@ type bound struct {
 
 func (t *task) bounds(ctx context.Context, ps []*part) (map[connectors.TP]bound, error) {
 	topics := topicsOf(ps)
-	meta, err := t.claims.admin.ListTopics(ctx, topics...)
+	known, err := describe(ctx, t.claims.client, topics)
 	if err != nil {
-		return nil, fmt.Errorf("topics: %w", err)
+		return nil, err
 	}
 	starts, err := t.claims.admin.ListStartOffsets(ctx, topics...)
 	if err != nil {
@@ -196,7 +196,10 @@ func (t *task) bounds(ctx context.Context, ps []*part) (map[connectors.TP]bound,
 	}
 	out := make(map[connectors.TP]bound, len(ps))
 	for _, p := range ps {
-		b := bound{id: connectors.TopicID(meta[p.tp.Topic].ID)}
+		if err := known[p.tp.Topic].err; err != nil {
+			return nil, fmt.Errorf("topic %s: %w", p.tp.Topic, err)
+		}
+		b := bound{id: known[p.tp.Topic].id}
 		for _, want := range []struct {
 			from kadm.ListedOffsets
 			to   *int64
@@ -284,12 +287,15 @@ func (t *task) confirmTopics(work context.Context) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	meta, err := t.claims.admin.ListTopics(work, topicsOf(fresh)...)
+	known, err := describe(work, t.claims.client, topicsOf(fresh))
 	if err != nil {
-		return fmt.Errorf("topics: %w", err)
+		return err
 	}
 	for _, p := range fresh {
-		if id := connectors.TopicID(meta[p.tp.Topic].ID); id != p.topicID {
+		if err := known[p.tp.Topic].err; err != nil {
+			return fmt.Errorf("topic %s: %w", p.tp.Topic, err)
+		}
+		if id := known[p.tp.Topic].id; id != p.topicID {
 			return fmt.Errorf("%w: %s: topic id was %s when the position was checked and is %s now",
 				connectors.ErrTopicRecreated, p.tp, p.topicID, id)
 		}
