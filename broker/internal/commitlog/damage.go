@@ -29,9 +29,9 @@ func (e *DamageError) Error() string {
 }
 
 // damaged is the damage that a reader met. Readers only go where everything is durable, so it says so of what stands before.
-func (l *Log) damaged(s *segment, pos, offset int64, cause error) error {
+func (l *Log) damaged(segment, pos, offset int64, cause error) error {
 	return &DamageError{
-		Partition: l.o.Name, File: fileName(s.base, logSuffix), Position: pos, Offset: offset, Durable: offset, Reason: cause.Error(),
+		Partition: l.o.Name, File: fileName(segment, logSuffix), Position: pos, Offset: offset, Durable: offset, Reason: cause.Error(),
 	}
 }
 

@@ -83,6 +83,29 @@ type start struct {
 	snapshot []byte
 }
 
+// Sync is one flush of a log, in two steps. Data makes everything up to End durable. Indexes then completes the index files of
+// sealed segments and, when it is time, makes a checkpoint. Only Begin and Done need the append lock, and only for a moment; one
+// flush of a log runs at a time.
+type Sync struct {
+	l   *Log
+	end Position // what Data makes durable
+
+	logs      []*segment // with a reference: every file that holds unsynced bytes, oldest first
+	dir       bool
+	parent    bool
+	meta      bool
+	epochs    []byte // nil: unchanged
+	finish    []*segment
+	starts    []start
+	check     bool
+	active    *segment // for the checkpoint
+	sizes     indexSizes
+	snapshot  []byte
+	made      flush.Checkpoint
+	durable   bool // Data has succeeded
+	completed bool // Indexes has, and made a checkpoint
+}
+
 func (l *Log) list() []*segment { return *l.segments.Load() }
 
 func (l *Log) active() *segment { list := l.list(); return list[len(list)-1] }

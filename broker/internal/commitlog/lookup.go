@@ -189,25 +189,30 @@ func (s *segment) badEntry(e offsetEntry) error {
 }
 
 // cut finds the end of the last whole batch that ends at byte to or before, from a batch start on; that is from itself when
-// the first batch is longer. next is the base offset of the batch behind the cut, or -1 at the walker's end.
+// the first batch is longer. next is an offset above all batches before the cut and not above the one behind it, or -1 at the
+// walker's end.
 func (s *segment) cut(w *walker, from, to int64) (end, next int64, err error) {
 	e, err := s.floorPosition(to)
 	if err != nil {
 		return 0, 0, err
 	}
 	pos := max(from, int64(e.position))
+	next = -1
 	for check := pos > from; ; check = false {
 		head, size, err := w.at(pos)
 		switch {
 		case err == io.EOF:
 			return w.end, -1, nil
-		case check && s.refutes(e, head, err):
-			return 0, 0, s.badEntry(e)
+		case check && s.refutes(e, head, err): // the index, or the log there, is damaged: go without the short cut
+			pos = from
+			continue
+		case errors.Is(err, errBadHeader) && next >= 0: // the next fetch begins there, and gets the error
+			return pos, next, nil
 		case err != nil:
 			return 0, 0, fmt.Errorf("%s: %w", s.path(logSuffix), err)
 		case pos+size > to:
 			return pos, head.BaseOffset(), nil
 		}
-		pos += size
+		pos, next = pos+size, head.LastOffset()+1
 	}
 }

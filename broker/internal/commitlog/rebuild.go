@@ -23,7 +23,9 @@ func (l *Log) rebuild(s *segment, cause error) error {
 		"partition", l.o.Name, "segment", s.base, "cause", cause)
 	built := newSegment(l.o.FS, l.o.Dir, s.base)
 	built.fresh()
-	if err := l.replayInto(built, s.base); err != nil {
+	if err := l.replayInto(built, s.base); errors.Is(err, errBadHeader) {
+		return l.damaged(s.base, -1, s.base, err) // it is not the index that is wrong
+	} else if err != nil {
 		return fmt.Errorf("%s: indexes of segment %d: %w", l.o.Name, s.base, err)
 	}
 	mem := built.mem.Load()

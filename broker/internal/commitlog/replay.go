@@ -68,6 +68,7 @@ func (r *recovery) joint(s *segment, begin int64) (cut bool, err error) {
 
 // keep takes a segment as it is: finished before the checkpoint. Only what is plainly missing is made again.
 func (r *recovery) keep(s *segment) error {
+	s.cold = s.size.Load()
 	if r.names[fileName(s.base, indexSuffix)] && r.names[fileName(s.base, timeSuffix)] {
 		return nil
 	}
@@ -103,7 +104,7 @@ func (r *recovery) segment(s *segment, cp flush.Checkpoint) (cut bool, err error
 			}
 		}
 	}
-	if r.next = s.base; pos > 0 {
+	if r.next, s.cold = s.base, pos; pos > 0 {
 		r.next = cp.Offset
 	}
 	if s.mem.Load() != nil {

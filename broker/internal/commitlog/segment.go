@@ -33,6 +33,11 @@ type segment struct {
 	refs atomic.Int64 // one for the log's list and one for each user; 0 is closed for good
 	gone atomic.Bool  // delete the files with the last reference
 
+	// cold is how many bytes from the beginning this process has never looked at, and checked how many of them it has by now; see
+	// verify. Set before the segment is published, but for checked.
+	cold    int64
+	checked atomic.Pointer[checked]
+
 	open       sync.Mutex // one opener at a time
 	rebuilding sync.Mutex // one at a time builds the indexes again
 	file       atomic.Pointer[vfs.File]
@@ -57,6 +62,9 @@ type segment struct {
 type indexSizes struct{ offsets, times, txns int64 }
 
 const unknownTime = math.MinInt64
+
+// checked is how far, from its beginning, a segment's cold part has been checked: a position and the offset that comes next.
+type checked struct{ pos, next int64 }
 
 func newSegment(fsys vfs.FS, dir string, base int64) *segment {
 	s := &segment{fs: fsys, dir: dir, base: base, firstTime: noTimestamp, maxTimeOffset: base}

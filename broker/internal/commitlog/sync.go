@@ -14,29 +14,6 @@ import (
 // keepSnapshots is how many snapshots inside segments are kept; those at the beginning of a segment live as long as it.
 const keepSnapshots = 2
 
-// Sync is one flush of a log, in two steps. Data makes everything up to End durable. Indexes then completes the index files of
-// sealed segments and, when it is time, makes a checkpoint. Only Begin and Done need the append lock, and only for a moment; one
-// flush of a log runs at a time.
-type Sync struct {
-	l   *Log
-	end Position // what Data makes durable
-
-	logs      []*segment // with a reference: every file that holds unsynced bytes, oldest first
-	dir       bool
-	parent    bool
-	meta      bool
-	epochs    []byte // nil: unchanged
-	finish    []*segment
-	starts    []start
-	check     bool
-	active    *segment // for the checkpoint
-	sizes     indexSizes
-	snapshot  []byte
-	made      flush.Checkpoint
-	durable   bool // Data has succeeded
-	completed bool // Indexes has, and made a checkpoint
-}
-
 // End is the place up to which Data makes the log durable.
 func (p *Sync) End() Position { return p.end }
 

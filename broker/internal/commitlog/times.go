@@ -200,7 +200,7 @@ func (l *Log) records(s *segment, pos, size int64, fn func(record.Batch, *record
 		err = b.CheckCRC()
 	}
 	if err != nil {
-		return l.damaged(s, pos, s.base, err)
+		return l.damaged(s.base, pos, s.base, err)
 	}
 	for r, err := range b.Records(nil) {
 		if err != nil {

@@ -112,22 +112,24 @@ func (l *Log) sliceSegment(s *segment, span *Span, from, end, left int64, must b
 			return 0, 0, err
 		}
 		if to == pos && must {
-			_, size, err := w.at(pos)
+			head, size, err := w.at(pos)
 			if err != nil {
 				return 0, 0, err
 			}
-			to = pos + size
-			if head, _, err := w.at(to); err == nil {
-				reached = head.BaseOffset()
-			} else if err != io.EOF {
-				return 0, 0, err
-			}
+			to, reached = pos+size, head.LastOffset()+1
 			if to == end {
 				reached = -1
 			}
 		}
 	}
 	if to > pos {
+		good, next, err := l.verify(s, file, from, pos, to)
+		if err != nil {
+			return 0, 0, err
+		}
+		if good < to {
+			to, reached = good, next
+		}
 		span.Sections = append(span.Sections, Section{File: file, Offset: pos, Len: int(to - pos)})
 		span.Bytes += int(to - pos)
 	}
@@ -298,7 +300,7 @@ func (l *Log) replaySegment(s *segment, from, end int64, fn func(record.Batch) e
 			err = b.CheckCRC()
 		}
 		if err != nil {
-			return l.damaged(s, pos, from, err)
+			return l.damaged(s.base, pos, from, err)
 		}
 		if err := fn(b); err != nil {
 			return err
