@@ -73,8 +73,6 @@ func newTable() *table {
 
 func (t *table) get(key []byte) *entry { return t.byKey[string(key)] }
 
-func (t *table) len() int { return len(t.byKey) }
-
 // at returns the entry of key, a new one with both sides unknown if need be.
 func (t *table) at(key []byte) *entry {
 	e := t.byKey[string(key)]

@@ -126,6 +126,7 @@ func (c *Cluster) detect(ctx context.Context) error {
 // had, until ctx ends; the last error is returned then.
 func (c *Cluster) retry(ctx context.Context, f func() error) error {
 	pause := 20 * time.Millisecond
+	said := time.Now()
 	for {
 		err := f()
 		if err == nil || ctx.Err() != nil {
@@ -134,6 +135,10 @@ func (c *Cluster) retry(ctx context.Context, f func() error) error {
 		var ke *kerr.Error
 		if errors.As(err, &ke) && !repeatable(ke) {
 			return err
+		}
+		if time.Since(said) > 5*time.Second {
+			said = time.Now()
+			c.log.Warn("still trying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

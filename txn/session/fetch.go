@@ -97,7 +97,9 @@ func (r *Reader) build(broker int32) (*kmsg.FetchRequest, asked) {
 		req.MaxWaitMillis = min(req.MaxWaitMillis, int32(busyWait.Milliseconds()))
 	}
 	if r.quick {
-		req.MaxWaitMillis = 0
+		// Not zero: a partition whose leader is away would make this a busy
+		// loop.
+		req.MaxWaitMillis = 1
 		r.quick = false
 	}
 	if !r.options.Uncommitted {

@@ -138,8 +138,8 @@ func (p *Producer) drop() {
 	}
 	p.broken = fmt.Errorf("%w: transactional id %s", ErrClosed, p.options.TransactionalID)
 	p.finish()
-	// Acknowledgements of the old client may still read the old chunks.
-	p.spare = nil
+	// Requests of the old client may still be reading the old chunks.
+	p.chunk, p.spare = nil, nil
 }
 
 // choosePartition respects an explicit partition and else hashes the key.

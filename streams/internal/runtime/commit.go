@@ -35,6 +35,7 @@ func (w *worker) commit(ctx context.Context) error {
 	if err := w.step(StepLog); err != nil {
 		return err
 	}
+	w.refreshEpochs(ctx)
 	if err := w.log2changelogs(ctx); err != nil {
 		return err
 	}
@@ -74,6 +75,34 @@ func (w *worker) offsets() session.Offsets {
 		}
 	}
 	return offsets
+}
+
+// epochInterval is how often the leader epochs of the changelogs are asked for.
+const epochInterval = 30 * time.Second
+
+// refreshEpochs keeps the epochs that positions are stored with close to the
+// truth. They are asked for before the records they are stored with are sent, so
+// they are never newer than those; an older one can at worst make a restart
+// rebuild a store that was sound.
+func (w *worker) refreshEpochs(ctx context.Context) {
+	if time.Since(w.epochsAt) < epochInterval {
+		return
+	}
+	w.epochsAt = time.Now()
+	bounded, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	topics, err := w.checkTopics(bounded)
+	if err != nil {
+		w.log.Warn("leader epochs of the changelogs", "error", err)
+		return
+	}
+	for _, a := range w.tasks {
+		for _, s := range a.stores {
+			if s.spec.Changelog != "" {
+				s.epoch = max(s.epoch, epochOf(topics, s.part))
+			}
+		}
+	}
 }
 
 // log2changelogs sends what each store has changed.

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,6 +99,7 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	fmt.Println("ready")
 	j := &job{}
 	err := runtime.Run(ctx, counting(c.App, c.Events, c.Words, c.Out, false), tcp(c.Brokers), j.options(c.Dir))
 	if err != nil {
@@ -106,7 +108,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child starts the application in a process of its own.
+// child starts the application in a process of its own, which from now on
+// listens to signals.
 func (j *job) child(dir string) *exec.Cmd {
 	j.t.Helper()
 	raw, err := json.Marshal(childConfig{Brokers: j.cluster, App: j.app, Events: j.events, Words: j.words, Out: j.out, Dir: dir})
@@ -120,7 +123,14 @@ func (j *job) child(dir string) *exec.Cmd {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = bufio.NewReader(out).ReadString('\n')
+	}
+	if err != nil {
 		j.t.Fatal(err)
 	}
 	return cmd

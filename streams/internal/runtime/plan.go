@@ -57,10 +57,14 @@ func (p *plan) inputs(id taskID) []session.TopicPartition {
 	return parts
 }
 
-// epoch is the leader epoch of a partition when the plan was made. It may be
-// older than the truth, never newer.
-func (p *plan) epoch(part session.TopicPartition) int32 {
-	t := p.topics[part.Topic]
+// internal reports a topic that the application has made for itself.
+func (p *plan) internal(topic string) bool {
+	return slices.ContainsFunc(p.app.Internal, func(t topology.InternalTopic) bool { return t.Name == topic })
+}
+
+// epochOf is the leader epoch of a partition, -1 when it is not known.
+func epochOf(topics map[string]session.Topic, part session.TopicPartition) int32 {
+	t := topics[part.Topic]
 	if int(part.Partition) >= len(t.Partitions) {
 		return -1
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/restore"
@@ -18,6 +20,7 @@ import (
 type takeover struct {
 	w       *worker
 	ids     []taskID
+	topics  map[string]session.Topic         // as they are now
 	offsets session.Offsets                  // of all inputs
 	ends    map[session.TopicPartition]int64 // of all changelogs
 	opened  []*opened
@@ -51,7 +54,8 @@ func (w *worker) takeOver(ctx context.Context, ids []taskID) ([]*active, error) 
 	return t.start(ctx)
 }
 
-// ask learns where the group is, then where the changelogs end.
+// ask learns whether the topics are still the same, where the group is, and then
+// where the changelogs end.
 func (t *takeover) ask(ctx context.Context) error {
 	p := t.w.plan
 	var inputs, logs []session.TopicPartition
@@ -64,11 +68,35 @@ func (t *takeover) ask(ctx context.Context) error {
 		}
 	}
 	var err error
+	if t.topics, err = t.w.checkTopics(ctx); err != nil {
+		return err
+	}
 	if t.offsets, err = t.w.cluster.CommittedOffsets(ctx, p.app.AppID, inputs); err != nil {
 		return err
 	}
 	t.ends, err = t.w.cluster.List(ctx, session.End, logs)
 	return err
+}
+
+// checkTopics reads the topics' metadata and wants them to be the ones that the
+// plan was made for.
+func (w *worker) checkTopics(ctx context.Context) (map[string]session.Topic, error) {
+	names := slices.Sorted(maps.Keys(w.plan.topics))
+	now, err := w.cluster.Topics(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if t, ok := now[name]; ok && t.ID == w.plan.topics[name].ID {
+			continue
+		}
+		err := session.ErrRecreated
+		if w.plan.internal(name) {
+			err = ErrMissingTopic
+		}
+		return nil, fmt.Errorf("%w: %s is not the topic that it was when the application started", err, name)
+	}
+	return now, nil
 }
 
 // openStores opens the images.
@@ -232,7 +260,7 @@ func (t *takeover) assemble(id taskID, fresh map[session.TopicPartition]int64) *
 		}
 		s := &store{
 			spec: o.spec, overlay: o.job.Overlay, release: o.release,
-			part: o.job.Part, topicID: o.job.TopicID, epoch: p.epoch(o.job.Part),
+			part: o.job.Part, topicID: o.job.TopicID, epoch: epochOf(t.topics, o.job.Part),
 		}
 		if o.spec.FromSource != nil {
 			for _, in := range a.inputs {

@@ -34,6 +34,7 @@ type worker struct {
 	units     []int32
 	tasks     []*active // sorted by id
 	committed time.Time // when the last commit began
+	epochsAt  time.Time // when the epochs of the changelogs were last asked for
 	progress  Progress
 	ended     tally // of tasks that have ended
 }
@@ -255,7 +256,7 @@ func (w *worker) fill(ctx context.Context) error {
 		}
 		return errRebalance
 	}
-	w.tasks = append(w.tasks, tasks...)
+	w.tasks, w.epochsAt = append(w.tasks, tasks...), time.Now()
 	slices.SortFunc(w.tasks, func(a, b *active) int { return compareTasks(a.id, b.id) })
 	return nil
 }
