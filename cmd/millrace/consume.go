@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -21,6 +23,10 @@ type consumeFlags struct {
 	max           int64
 	format        string
 	idle          time.Duration
+	await         bool
+
+	// gone says that a topic does not exist; asked when nothing comes.
+	gone func(context.Context) error
 }
 
 func newConsume() *cobra.Command {
@@ -31,7 +37,8 @@ func newConsume() *cobra.Command {
 		Long: `Prints records as they come, until --max-messages, --idle or a signal. With --group
 the partitions are shared with the other members and the position is committed;
 without, all partitions are read from the end or, with --from-beginning, from
-the start.
+the start. A topic that does not exist is an error, or with --wait-for-topic waited
+for. A broker that goes away while records are read is waited for as well.
 
 --format knows %t topic, %p partition, %o offset, %d time in milliseconds, %k key,
 %v value, %h{%k=%v } headers, and the escapes \n, \t. With --output json each
@@ -53,6 +60,10 @@ record is an object in a line of its own.`,
 				return err
 			}
 			defer cl.Close()
+			if err := f.ready(cmd, cl, topics); err != nil {
+				return err
+			}
+			f.gone = func(ctx context.Context) error { return f.missing(ctx, cl, brokers(cmd), topics) }
 			return f.consume(cmd.Context(), cl, bufio.NewWriter(cmd.OutOrStdout()), write)
 		},
 	}
@@ -64,7 +75,30 @@ record is an object in a line of its own.`,
 	fl.Int64Var(&f.max, "max-messages", 0, "stop after so many records; 0 does not stop")
 	fl.StringVar(&f.format, "format", `%v\n`, "what to print for a record")
 	fl.DurationVar(&f.idle, "idle", 0, "stop when no record came for so long; 0 does not stop")
+	fl.BoolVar(&f.await, "wait-for-topic", false, "wait for topics that do not exist yet")
 	return cmd
+}
+
+// ready says whether there is something to consume: brokers that answer, and the
+// topics, unless they are to be waited for.
+func (f *consumeFlags) ready(cmd *cobra.Command, cl *kgo.Client, topics []string) error {
+	if err := reach(cmd, cl); err != nil {
+		return err
+	}
+	return within(cmd, func(ctx context.Context) error { return f.missing(ctx, cl, brokers(cmd), topics) })
+}
+
+// missing is the error for a topic that does not exist and is not waited for.
+// The client itself would wait for it without a word.
+func (f *consumeFlags) missing(ctx context.Context, cl *kgo.Client, brokers string, topics []string) error {
+	if f.await {
+		return nil
+	}
+	_, err := existing(ctx, kadm.NewClient(cl), brokers, topics)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = fmt.Errorf("%w; --wait-for-topic waits for it", err)
+	}
+	return err
 }
 
 func (f *consumeFlags) options(topics []string) ([]kgo.Opt, error) {
@@ -110,8 +144,9 @@ func (f *consumeFlags) writer(p printer) (func([]byte, *kgo.Record) ([]byte, err
 // error. With a group the position of what was printed is committed.
 func (f *consumeFlags) consume(ctx context.Context, cl *kgo.Client, out *bufio.Writer, write func([]byte, *kgo.Record) ([]byte, error)) error {
 	var line []byte
+	last := time.Now() // of the last record
 	for n := int64(0); f.max == 0 || n < f.max; {
-		fetches, idle := f.poll(ctx, cl, f.max-n)
+		fetches := f.poll(ctx, cl, f.max-n, last)
 		if err := fetchError(ctx, fetches); err != nil {
 			return err
 		}
@@ -136,7 +171,12 @@ func (f *consumeFlags) consume(ctx context.Context, cl *kgo.Client, out *bufio.W
 				return fmt.Errorf("commit the position of group %s: %w", f.group, err)
 			}
 		}
-		if ctx.Err() != nil || idle {
+		if len(printed) > 0 {
+			last = time.Now()
+		} else if err := f.deleted(ctx); err != nil {
+			return err
+		}
+		if ctx.Err() != nil || f.idle > 0 && time.Since(last) >= f.idle {
 			return nil
 		}
 	}
@@ -146,20 +186,34 @@ func (f *consumeFlags) consume(ctx context.Context, cl *kgo.Client, out *bufio.W
 // pollMax is how many records are taken at once.
 const pollMax = 10_000
 
-// poll waits for records, at most most of them (0 or less: no limit). idle says
-// that the time of --idle passed without any.
-func (f *consumeFlags) poll(ctx context.Context, cl *kgo.Client, most int64) (fetches kgo.Fetches, idle bool) {
+// patrol is after how long without a record the topics are looked for again.
+const patrol = 3 * time.Second
+
+// poll waits for records, at most most of them (0 or less: no limit), until
+// something is to be done without any: at the end of --idle, or of a patrol.
+func (f *consumeFlags) poll(ctx context.Context, cl *kgo.Client, most int64, last time.Time) kgo.Fetches {
 	n := pollMax
 	if most > 0 {
 		n = int(min(most, pollMax))
 	}
-	if f.idle == 0 {
-		return cl.PollRecords(ctx, n), false
+	wait := patrol
+	if f.idle > 0 {
+		wait = min(wait, f.idle-time.Since(last))
 	}
-	wait, cancel := context.WithTimeout(ctx, f.idle)
+	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	fetches = cl.PollRecords(wait, n)
-	return fetches, wait.Err() != nil && fetches.NumRecords() == 0
+	return cl.PollRecords(limited, n)
+}
+
+// deleted is the error when a topic was deleted meanwhile. A broker that does not
+// answer is waited for, by the client.
+func (f *consumeFlags) deleted(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, patrol)
+	defer cancel()
+	if err := f.gone(limited); errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return err
+	}
+	return nil
 }
 
 // fetchError is the first error of a poll that is not the end of its context.

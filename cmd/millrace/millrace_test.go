@@ -223,14 +223,7 @@ func TestExitCodesAndErrors(t *testing.T) {
 	dir := t.TempDir()
 	s := server(t, dir)
 	b := "--brokers=" + s.addr
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := closed.Addr().String()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nobody := unused(t)
 	for _, c := range []struct {
 		args []string
 		code int
@@ -256,6 +249,10 @@ func TestExitCodesAndErrors(t *testing.T) {
 		{[]string{"consume", "t", "--max-messages", "-1", b}, 2, "-1"},
 		{[]string{"consume", "t", "--format", "%", b}, 2, "--format"},
 		{[]string{"consume", "--nope"}, 2, "nope"},
+		{[]string{"consume", "t", "--timeout", "0s", b}, 2, "--timeout"},
+		{[]string{"consum", "t"}, 2, `did you mean "consume"`},
+		{[]string{"topic", "lists"}, 2, `did you mean "list"`},
+		{[]string{"topic", "create", "t", "--replication-factor", "3", b}, 1, "INVALID_REPLICATION_FACTOR"},
 	} {
 		o := execute(t, "", c.args...)
 		if o.code != c.code || !strings.Contains(o.errout, c.says) {
@@ -264,6 +261,123 @@ func TestExitCodesAndErrors(t *testing.T) {
 		if o.out != "" {
 			t.Errorf("millrace %s: failed with %q on standard output", strings.Join(c.args, " "), o.out)
 		}
+	}
+}
+
+// unused is an address where nobody listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// A topic that is not there ends the command, where the client alone would wait.
+func TestConsumeOfAMissingTopicEnds(t *testing.T) {
+	t.Parallel()
+	s := server(t, t.TempDir())
+	b := "--brokers=" + s.addr
+	for _, args := range [][]string{{}, {"--group", "g"}, {"--from-beginning", "--max-messages", "1"}} {
+		o := execute(t, "", append([]string{"consume", "missing", b}, args...)...)
+		if o.code != 1 || !strings.Contains(o.errout, "no topic missing at "+s.addr) || o.out != "" {
+			t.Errorf("consume %v of a missing topic: exit code %d, %q", args, o.code, o.errout)
+		}
+	}
+	if out := ok(t, "", "topic", "list", b); out != "" {
+		t.Errorf("consume made a topic: %q", out)
+	}
+}
+
+// With --wait-for-topic it waits, and a topic that goes away while it is read is
+// an error again.
+func TestConsumeWaitsForATopicIfAsked(t *testing.T) {
+	t.Parallel()
+	s := server(t, t.TempDir())
+	b := "--brokers=" + s.addr
+	got := make(chan outcome, 1)
+	go func() {
+		got <- execute(t, "", "consume", "later", "--wait-for-topic", "--from-beginning", "--max-messages", "1", b)
+	}()
+	ok(t, "hello\n", "produce", "later", b)
+	if o := <-got; o.code != 0 || o.out != "hello\n" {
+		t.Errorf("consume --wait-for-topic: %+v", o)
+	}
+
+	cmd := exec.Command(binary, "consume", "later", "--from-beginning", b)
+	var errout bytes.Buffer
+	cmd.Stderr = &errout
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watch := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() /* it may have ended */ })
+	defer watch.Stop()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "hello\n" {
+		t.Fatalf("first line %q, %v", line, err)
+	}
+	ok(t, "", "topic", "delete", "later", b)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errout.String(), "no topic later at "+s.addr) {
+		t.Errorf("topic deleted under consume: %v, %q", err, errout.String())
+	}
+}
+
+// Nobody there is an error that names the address, for every command.
+func TestNoBroker(t *testing.T) {
+	t.Parallel()
+	nobody := unused(t)
+	for _, args := range [][]string{{"consume", "t"}, {"produce", "t"}, {"topic", "list"}, {"topic", "create", "t"}} {
+		o := execute(t, "line\n", append(args, "--timeout", "1s", "--brokers", nobody)...)
+		if o.code != 1 || !strings.Contains(o.errout, nobody) || o.out != "" {
+			t.Errorf("%v without a broker: exit code %d, %q %q", args, o.code, o.out, o.errout)
+		}
+	}
+}
+
+// A broker that dies while lines are under way does not hang the producer.
+func TestProduceEndsWhenTheBrokerDies(t *testing.T) {
+	t.Parallel()
+	s := server(t, t.TempDir())
+	cmd := exec.Command(binary, "produce", "t", "--timeout", "1s", "--brokers", s.addr)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errout bytes.Buffer
+	cmd.Stderr = &errout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watch := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() /* it may have ended */ })
+	defer watch.Stop()
+	if _, err := in.Write([]byte("first\n")); err != nil {
+		t.Fatal(err)
+	}
+	if out := ok(t, "", "consume", "t", "--wait-for-topic", "--from-beginning", "--max-messages", "1", "--brokers", s.addr); out != "first\n" {
+		t.Fatalf("first line: %q", out)
+	}
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // killed
+	if _, err := in.Write([]byte("second\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errout.String(), s.addr) ||
+		!strings.Contains(errout.String(), "acknowledged before: 1 record)") {
+		t.Errorf("produce to a dead broker: %v, %q", err, errout.String())
 	}
 }
 
@@ -281,6 +395,9 @@ func TestHelpHasAnExample(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
+	if out, flag := ok(t, "", "version"), ok(t, "", "--version"); out != flag {
+		t.Errorf("version: %q, --version: %q", out, flag)
+	}
 	if out := ok(t, "", "version"); !strings.HasPrefix(out, "millrace ") {
 		t.Errorf("version: %q", out)
 	}

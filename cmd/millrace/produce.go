@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,6 +22,9 @@ type produceFlags struct {
 	partition       int32
 	transactionalID string
 	compression     string
+
+	brokers  string        // for messages
+	patience time.Duration // how long to go without an acknowledgement
 }
 
 // maxLine is the longest line taken from standard input.
@@ -33,7 +37,8 @@ func newProduce() *cobra.Command {
 		Short: "Write lines of standard input as records",
 		Long: `Writes each line of standard input as one record. With --key-separator the part
 before the first separator is the key. With --transactional-id all lines are one
-transaction, which is committed at the end of the input.`,
+transaction, which is committed at the end of the input. A broker that acknowledges
+nothing for --timeout ends the work with an error.`,
 		Example: `  echo 'k1:hello' | millrace produce orders --key-separator :
   millrace produce orders --acks 1 --compression zstd < orders.txt`,
 		Args: exactly(1, "the name of a topic"),
@@ -47,6 +52,13 @@ transaction, which is committed at the end of the input.`,
 				return err
 			}
 			defer cl.Close()
+			if f.patience, err = timeout(cmd); err != nil {
+				return err
+			}
+			if err := reach(cmd, cl); err != nil {
+				return err
+			}
+			f.brokers = brokers(cmd)
 			n, err := f.produce(cmd.Context(), cl, cmd.InOrStdin())
 			if err != nil {
 				return err
@@ -120,7 +132,9 @@ func (f *produceFlags) produce(ctx context.Context, cl *kgo.Client, in io.Reader
 	}
 	// The end is asked for even when the work was interrupted: an open transaction
 	// holds up every reader.
-	if endErr := cl.EndTransaction(context.WithoutCancel(ctx), end); endErr != nil {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.patience)
+	defer cancel()
+	if endErr := cl.EndTransaction(last, end); endErr != nil {
 		err = errors.Join(err, fmt.Errorf("end transaction: %w", endErr))
 	}
 	return n, err
@@ -135,12 +149,18 @@ func (f *produceFlags) lines(ctx context.Context, cl *kgo.Client, in io.Reader) 
 		bar = newProgress("producing")
 	}
 	defer bar.done()
+	watch := watchStall(f.patience, func() {
+		cancel(fmt.Errorf("no answer from %s within %v", f.brokers, f.patience))
+	})
+	defer watch.stop()
 	scan := bufio.NewScanner(in)
 	scan.Buffer(make([]byte, 64<<10), maxLine)
 	for scan.Scan() && ctx.Err() == nil {
+		watch.sent()
 		cl.Produce(ctx, f.record(scan.Text()), func(r *kgo.Record, err error) {
+			watch.answered()
 			if err != nil {
-				cancel(fmt.Errorf("produce to %s: %w", r.Topic, err))
+				cancel(fmt.Errorf("produce to %s: %w", r.Topic, f.explain(err)))
 				return
 			}
 			acked.Add(1)
@@ -154,9 +174,17 @@ func (f *produceFlags) lines(ctx context.Context, cl *kgo.Client, in io.Reader) 
 		return acked.Load(), err
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return acked.Load(), fmt.Errorf("%w (%d records are acknowledged)", cause, acked.Load())
+		return acked.Load(), fmt.Errorf("%w (acknowledged before: %s)", cause, counted(acked.Load(), "record"))
 	}
 	return acked.Load(), nil
+}
+
+// explain adds what to do about errors that are not the broker's.
+func (f *produceFlags) explain(err error) error {
+	if f.partition >= 0 && strings.Contains(err.Error(), "partitioning choice") {
+		return fmt.Errorf("there is no partition %d: %w", f.partition, err)
+	}
+	return explained(err, "")
 }
 
 func (f *produceFlags) record(line string) *kgo.Record {

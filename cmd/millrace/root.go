@@ -15,9 +15,13 @@ Exit codes: 0 success, 1 the work failed, 2 the command line makes no sense.`,
   millrace topic create orders --partitions 3
   echo 'k1:hello' | millrace produce orders --key-separator :
   millrace consume orders --from-beginning --max-messages 1`,
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       build().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}} (" + build().Go + ")\n")
 	root.PersistentFlags().StringP("output", "o", "text", "form of the results: text or json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if out := cmd.Flag("output").Value.String(); out != "text" && out != "json" {

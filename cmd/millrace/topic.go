@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 func newTopic() *cobra.Command {
@@ -18,6 +19,8 @@ func newTopic() *cobra.Command {
 		Use:     "topic",
 		Short:   "Create, list, describe and delete topics",
 		Example: "  millrace topic list",
+		Args:    noSuchCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	addClientFlags(cmd)
 	cmd.AddCommand(newTopicCreate(), newTopicList(), newTopicDescribe(), newTopicDelete())
@@ -26,22 +29,15 @@ func newTopic() *cobra.Command {
 
 // withAdmin runs f with an admin client, within --timeout.
 func withAdmin(cmd *cobra.Command, f func(context.Context, *kadm.Client) error) error {
-	d, err := timeout(cmd)
-	if err != nil {
-		return err
-	}
 	cl, err := newClient(cmd)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), d)
-	defer cancel()
-	err = f(ctx, kadm.NewClient(cl))
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer from %s within %v: %w", cmd.Flag("brokers").Value, d, err)
+	if err := reach(cmd, cl); err != nil {
+		return err
 	}
-	return err
+	return within(cmd, func(ctx context.Context) error { return f(ctx, kadm.NewClient(cl)) })
 }
 
 func newTopicCreate() *cobra.Command {
@@ -96,10 +92,7 @@ type createdTopic struct {
 }
 
 func topicError(what, topic string, err error, message string) error {
-	if message != "" {
-		return fmt.Errorf("%s topic %s: %s: %w", what, topic, message, err)
-	}
-	return fmt.Errorf("%s topic %s: %w", what, topic, err)
+	return fmt.Errorf("%s topic %s: %w", what, topic, explained(err, message))
 }
 
 func newTopicList() *cobra.Command {
@@ -149,6 +142,10 @@ func newTopicDelete() *cobra.Command {
 				var errs []error
 				for _, name := range names {
 					t := gone[name]
+					if errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
+						errs = append(errs, noTopic(name, brokers(cmd)))
+						continue
+					}
 					if t.Err != nil {
 						errs = append(errs, topicError("delete", name, t.Err, t.ErrMessage))
 						continue
@@ -194,7 +191,7 @@ func newTopicDescribe() *cobra.Command {
 		Args:    atLeast(1, "the name of a topic"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return withAdmin(cmd, func(ctx context.Context, adm *kadm.Client) error {
-				topics, err := describeTopics(ctx, adm, names)
+				topics, err := describeTopics(ctx, adm, brokers(cmd), names)
 				if err != nil {
 					return err
 				}
@@ -210,15 +207,33 @@ func newTopicDescribe() *cobra.Command {
 	}
 }
 
-func describeTopics(ctx context.Context, adm *kadm.Client, names []string) ([]describedTopic, error) {
+// existing looks topics up and names the first that is not there or may not be
+// looked at.
+func existing(ctx context.Context, adm *kadm.Client, brokers string, names []string) (kadm.TopicDetails, error) {
 	topics, err := adm.ListTopics(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if t := topics[name]; t.Err != nil {
-			return nil, fmt.Errorf("describe topic %s: %w", name, t.Err)
+		switch t := topics[name]; {
+		case errors.Is(t.Err, kerr.UnknownTopicOrPartition):
+			return nil, noTopic(name, brokers)
+		case t.Err != nil:
+			return nil, fmt.Errorf("topic %s: %w", name, explained(t.Err, ""))
 		}
+	}
+	return topics, nil
+}
+
+// noTopic says which topic is not there, and where.
+func noTopic(name, brokers string) error {
+	return fmt.Errorf("there is no topic %s at %s (%w)", name, brokers, refused{kerr.UnknownTopicOrPartition})
+}
+
+func describeTopics(ctx context.Context, adm *kadm.Client, brokers string, names []string) ([]describedTopic, error) {
+	topics, err := existing(ctx, adm, brokers, names)
+	if err != nil {
+		return nil, err
 	}
 	starts, err := adm.ListStartOffsets(ctx, names...)
 	if err != nil {
@@ -263,7 +278,7 @@ func topicID(id kadm.TopicID) string { return base64.RawURLEncoding.EncodeToStri
 
 func (t describedTopic) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\tid %s\t%d partitions", t.Topic, t.ID, len(t.Partitions))
+	fmt.Fprintf(&b, "%s\tid %s\t%s", t.Topic, t.ID, counted(int64(len(t.Partitions)), "partition"))
 	for _, k := range slices.Sorted(maps.Keys(t.Config)) {
 		fmt.Fprintf(&b, "\t%s=%s", k, t.Config[k])
 	}

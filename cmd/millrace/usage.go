@@ -34,3 +34,17 @@ func atLeast(n int, what string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// noSuchCommand is the Args of a command that only groups others: whatever it is
+// given is a mistyped one of them.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+	}
+	return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+}
