@@ -134,16 +134,9 @@ func (s *segment) abortedTxns() ([]isolation.AbortedTxn, error) {
 	if list := s.aborted.Load(); list != nil {
 		return *list, nil
 	}
-	data, err := vfs.ReadFile(s.fs, s.path(txnSuffix))
-	if errors.Is(err, fs.ErrNotExist) {
-		data, err = nil, nil // no transaction was aborted here
-	}
+	list, err := s.readTxns(-1)
 	if err != nil {
 		return nil, err
-	}
-	list, err := isolation.ParseIndex(data)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errBadIndex, s.path(txnSuffix), err)
 	}
 	s.aborted.Store(&list)
 	return list, nil

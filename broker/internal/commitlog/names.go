@@ -14,6 +14,7 @@ const (
 	indexSuffix    = ".index"
 	timeSuffix     = ".timeindex"
 	txnSuffix      = ".txnindex"
+	txnSumSuffix   = ".txnsum"
 	snapshotSuffix = ".snapshot"
 
 	deletedSuffix = ".deleted" // a file that is on its way out

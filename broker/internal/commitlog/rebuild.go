@@ -113,7 +113,7 @@ func (s *segment) replaceIndexes() error {
 	}
 	err := errors.Join(vfs.WriteFile(s.fs, s.path(indexSuffix), offsets, false), vfs.WriteFile(s.fs, s.path(timeSuffix), times, false))
 	if len(txns) > 0 {
-		err = errors.Join(err, vfs.WriteFile(s.fs, s.path(txnSuffix), txns, false))
+		err = errors.Join(err, vfs.WriteFile(s.fs, s.path(txnSuffix), txns, false), s.writeTxnSum(mem.txns.view()))
 	}
 	return err
 }

@@ -114,7 +114,7 @@ func (s *segment) release() error {
 
 // deleteFiles removes the log file last: an index without a log is a sign of damage.
 func (s *segment) deleteFiles() error {
-	for _, suffix := range []string{indexSuffix, timeSuffix, txnSuffix, logSuffix} {
+	for _, suffix := range []string{indexSuffix, timeSuffix, txnSuffix, txnSumSuffix, logSuffix} {
 		if err := s.fs.Remove(s.path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -202,7 +202,7 @@ func (s *segment) load(cp flush.Checkpoint) bool {
 	}
 	offsets, ok1 := parseOffsets(read(indexSuffix, cp.Index), cp.Position)
 	times, ok2 := parseTimes(read(timeSuffix, cp.TimeIndex))
-	txns, err := isolation.ParseIndex(read(txnSuffix, cp.TxnIndex))
+	txns, err := s.readTxns(cp.TxnIndex)
 	if !ok1 || !ok2 || err != nil {
 		return false
 	}
@@ -260,6 +260,11 @@ func (s *segment) writeIndexes(upTo indexSizes) error {
 	if upTo.txns > 0 {
 		if err := s.writeIndex(txnSuffix, buf, s.written.txns, upTo.txns); err != nil {
 			return err
+		}
+		if len(buf) > 0 {
+			if err := s.writeTxnSum(mem.txns.view()[:upTo.txns/isolation.EntrySize]); err != nil {
+				return err
+			}
 		}
 	}
 	s.written = upTo
