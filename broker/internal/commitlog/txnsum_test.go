@@ -1,0 +1,61 @@
+package commitlog
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/millrace/millrace/core/vfs"
+	"github.com/millrace/millrace/txn/isolation"
+)
+
+// Every single wrong bit of a transaction index, and of its sum, is found.
+func TestTransactionIndexWithAWrongBit(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem()
+	s := newSegment(mem, ".", 0)
+	entries := []isolation.AbortedTxn{
+		{ProducerID: 7, FirstOffset: 2, LastOffset: 9, LastStableOffset: 5}, {ProducerID: 8, FirstOffset: 5, LastOffset: 12, LastStableOffset: 13},
+	}
+	var index []byte
+	for _, a := range entries {
+		index = isolation.AppendEntry(index, a)
+	}
+	write := func(name string, data []byte) {
+		if err := vfs.WriteFile(mem, s.path(name), data, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(txnSuffix, index)
+	if err := s.writeTxnSum(entries); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.readTxns(-1)
+	if err != nil || len(got) != 2 || got[0] != entries[0] || got[1] != entries[1] {
+		t.Fatalf("read %v, %v", got, err)
+	}
+	// A checkpoint that is older than the sum reads a part; a longer one finds the sum too short.
+	if got, err := s.readTxns(isolation.EntrySize); err != nil || len(got) != 1 {
+		t.Errorf("the first entry: %v, %v", got, err)
+	}
+	if _, err := s.readTxns(3 * isolation.EntrySize); !errors.Is(err, errBadIndex) {
+		t.Errorf("three entries of two: %v", err)
+	}
+	for name, whole := range map[string][]byte{txnSuffix: index, txnSumSuffix: encodeTxnSum(index)} {
+		for bit := range 8 * len(whole) {
+			wrong := bytes.Clone(whole)
+			wrong[bit/8] ^= 1 << (bit % 8)
+			write(name, wrong)
+			if got, err := s.readTxns(-1); !errors.Is(err, errBadIndex) {
+				t.Errorf("%s with bit %d wrong: %v, %v", name, bit, got, err)
+			}
+		}
+		write(name, whole)
+	}
+	if err := mem.Remove(s.path(txnSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.readTxns(-1); !errors.Is(err, errBadIndex) {
+		t.Errorf("an index that is gone: %v", err)
+	}
+}
