@@ -29,7 +29,7 @@ var floors = map[string]int{
 // global randomness or log inside. Whoever drives them owns all of these.
 var pure = []string{
 	"core/record", "core/partition",
-	"txn/coordinator", "txn/producer", "txn/isolation",
+	"txn/coordinator", "txn/producer", "txn/isolation", "txn/history",
 	"broker/internal/group",
 	"streams/internal/task", "streams/internal/operator", "streams/internal/topology", "streams/window",
 }
