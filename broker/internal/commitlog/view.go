@@ -185,7 +185,11 @@ func (l *Log) locateIn(s *segment, offset, end int64) (Position, error) {
 func (l *Log) hold(offset int64) (s, next *segment, err error) {
 	for range 100 { // a segment may be deleted between the look and the grip; the list then is a new one
 		list := l.list()
-		i := max(find(list, offset), 0)
+		i := find(list, offset)
+		if i < 0 && offset < l.LogStart() { // deleted since the caller looked; what is first now is not what was asked for
+			return nil, nil, ErrOutOfRange
+		}
+		i = max(i, 0)
 		if list[i].acquire() {
 			if i+1 < len(list) {
 				next = list[i+1]
