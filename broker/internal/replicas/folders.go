@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/core/vfs"
@@ -58,7 +59,7 @@ func (m *Manager) openAll(todo []opening, im *metadata.Image) error {
 
 func (m *Manager) open(o opening, im *metadata.Image) (*partition.Partition, error) {
 	dir := filepath.Join(m.o.Dir, Folder(o.t.Name, o.index))
-	err := m.clear(dir, o.t.ID, im)
+	err := m.clear(dir, flush.ID{Topic: o.t.ID, Partition: o.index}, im)
 	var p *partition.Partition
 	if err == nil {
 		p, err = partition.Open(partition.Options{
@@ -74,9 +75,11 @@ func (m *Manager) open(o opening, im *metadata.Image) (*partition.Partition, err
 	return p, nil
 }
 
-// clear makes room for the folder of a partition of topic id: what is left of a
-// removed topic goes, what is not known is moved aside.
-func (m *Manager) clear(dir string, id metadata.ID, im *metadata.Image) error {
+// clear makes room for the folder of a partition: what is left of a removed topic
+// goes, what is not known is moved aside. But where the recovery journal knows that
+// the partition had records, a folder that says it is another topic's is damage: the
+// log refuses it, and nothing takes its place.
+func (m *Manager) clear(dir string, id flush.ID, im *metadata.Image) error {
 	if _, err := m.o.FS.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -86,10 +89,12 @@ func (m *Manager) clear(dir string, id metadata.ID, im *metadata.Image) error {
 	switch {
 	case err != nil:
 		return err
-	case !ok || owner == id:
+	case !ok || owner == id.Topic:
 		return nil
 	case im.Removed(owner):
 		return vfs.RemoveAll(m.o.FS, dir)
+	case m.o.Flusher.Register(id, nil).Point() != flush.Point{}:
+		return nil
 	}
 	return m.setAside(dir, owner)
 }
