@@ -19,7 +19,7 @@ func (l *Log) SetLogStart(offset int64) error {
 	}
 	l.logStart.Store(offset)
 	if l.epochs.trim(offset, l.next) {
-		l.epochDirty = true
+		l.epochDirty.Store(true)
 	}
 	return l.giveUp()
 }

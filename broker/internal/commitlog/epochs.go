@@ -24,50 +24,62 @@ type epochStart struct {
 	start int64
 }
 
-// epochs is the history of the leaders. Both columns rise. Readers need no lock: a change makes a new slice. The partition's
-// append lock owns changes.
+// epochs is the history of the leaders. Both columns rise. Readers need no lock: a change makes a new slice. Changes come from
+// whoever holds the append lock, and from a reader who finds the file wrong (repairEpochs), so they compare and swap.
 type epochs struct{ list atomic.Pointer[[]epochStart] }
 
 func (e *epochs) view() []epochStart {
-	if p := e.list.Load(); p != nil {
-		return *p
+	_, list := e.load()
+	return list
+}
+
+// load is the list, and the pointer that a change compares with.
+func (e *epochs) load() (was *[]epochStart, list []epochStart) {
+	if was = e.list.Load(); was != nil {
+		list = *was
 	}
-	return nil
+	return was, list
 }
 
 // assign notes that batches of an epoch begin at an offset; false when that is known or the epoch is older than the last.
 func (e *epochs) assign(epoch int32, start int64) bool {
-	old := e.view()
-	if n := len(old); epoch < 0 || n > 0 && old[n-1].epoch >= epoch {
-		return false
+	for {
+		was, old := e.load()
+		if n := len(old); epoch < 0 || n > 0 && old[n-1].epoch >= epoch {
+			return false
+		}
+		list := slices.Clone(old)
+		for len(list) > 0 && list[len(list)-1].start >= start { // an epoch that wrote nothing
+			list = list[:len(list)-1]
+		}
+		list = append(list, epochStart{epoch, start})
+		if e.list.CompareAndSwap(was, &list) {
+			return true
+		}
 	}
-	list := slices.Clone(old)
-	for len(list) > 0 && list[len(list)-1].start >= start { // an epoch that wrote nothing
-		list = list[:len(list)-1]
-	}
-	list = append(list, epochStart{epoch, start})
-	e.list.Store(&list)
-	return true
 }
 
-// trim drops what begins at end or later, and keeps of the rest what reaches beyond start; true when that changed anything.
+// trim drops what begins behind end, and keeps of the rest what reaches beyond start; true when that changed anything.
 func (e *epochs) trim(start, end int64) bool {
-	old := e.view()
-	list := slices.Clone(old)
-	for len(list) > 0 && list[len(list)-1].start > end {
-		list = list[:len(list)-1]
+	for {
+		was, old := e.load()
+		list := slices.Clone(old)
+		for len(list) > 0 && list[len(list)-1].start > end {
+			list = list[:len(list)-1]
+		}
+		for len(list) > 1 && list[1].start <= start {
+			list = list[1:]
+		}
+		if len(list) > 0 {
+			list[0].start = max(list[0].start, start)
+		}
+		if slices.Equal(old, list) {
+			return false
+		}
+		if e.list.CompareAndSwap(was, &list) {
+			return true
+		}
 	}
-	for len(list) > 1 && list[1].start <= start {
-		list = list[1:]
-	}
-	if len(list) > 0 {
-		list[0].start = max(list[0].start, start)
-	}
-	if slices.Equal(old, list) {
-		return false
-	}
-	e.list.Store(&list)
-	return true
 }
 
 // end is the answer to OffsetForLeaderEpoch: the largest epoch not above the asked one, and where it ends, which for the

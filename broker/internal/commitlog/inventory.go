@@ -148,7 +148,7 @@ func (r *recovery) segments() error {
 		list = append(list, s)
 	}
 	l.segments.Store(&list)
-	for _, suffix := range []string{indexSuffix, timeSuffix, txnSuffix} {
+	for _, suffix := range []string{indexSuffix, timeSuffix, txnSuffix, txnSumSuffix} {
 		for _, base := range r.files[suffix] {
 			if _, have := slices.BinarySearch(bases, base); have {
 				continue
@@ -191,26 +191,15 @@ func (r *recovery) epochFile() error {
 			return nil
 		}
 	}
-	l.epochDirty = true
-	for _, s := range l.list() {
-		if s.size.Load() == 0 || s.base >= r.point.Checkpoint.Offset {
-			continue // what is behind the checkpoint is replayed anyway, and the file is first written with a checkpoint
-		}
-		l.logger.Warn("the leader epochs are made again from the log", "partition", o.Name, "segment", s.base, "cause", cause)
-		file, err := s.handle()
-		if err != nil {
-			return fmt.Errorf("%s: %w", o.Name, err)
-		}
-		w := newWalker(file, s.size.Load())
-		for pos := int64(0); ; {
-			head, size, err := w.at(pos)
-			if err != nil { // the end, or what the replay judges
-				break
-			}
-			l.epochs.assign(head.LeaderEpoch(), head.BaseOffset())
-			pos += size
-		}
-		w.done()
+	l.epochDirty.Store(true)
+	if r.point.Checkpoint.Offset == 0 {
+		return nil // the file is first written with a checkpoint, and without one everything is replayed
 	}
+	l.logger.Warn("the leader epochs are made again from the log", "partition", o.Name, "cause", cause)
+	list, _, err := l.headerEpochs()
+	if err != nil {
+		return err
+	}
+	l.epochs.list.Store(&list)
 	return nil
 }

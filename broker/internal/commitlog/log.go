@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"sync"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/broker/internal/flush"
@@ -61,13 +62,16 @@ type Log struct {
 	epochs   epochs
 	logStart atomic.Int64
 
+	epochDirty atomic.Bool // the epochs have changed since they were written
+	repairing  sync.Mutex  // guards repaired; see repairEpochs
+	repaired   bool
+
 	// Under the append lock.
 	next       int64      // log end offset
 	unfinished []*segment // sealed, index files not complete; oldest first
 	dirDirty   bool       // names in the folder may not be durable
 	parent     bool       // nor the folder's own
 	metaDirty  bool       // partition.metadata is not
-	epochDirty bool       // the epochs have changed since they were written
 	checkpoint flush.Checkpoint
 	sinceCheck int64 // bytes appended since the checkpoint
 	starts     []start
@@ -151,7 +155,7 @@ func (l *Log) Append(b record.Batch, nowMs int64) error {
 		return fmt.Errorf("%s: append at offset %d: %w", l.o.Name, l.next, err)
 	}
 	if l.epochs.assign(b.LeaderEpoch(), b.BaseOffset()) {
-		l.epochDirty = true
+		l.epochDirty.Store(true)
 	}
 	s.note(b, pos, l.config.IndexIntervalBytes)
 	s.size.Store(pos + int64(len(b)))
@@ -166,7 +170,7 @@ func (l *Log) AddAborted(a isolation.AbortedTxn) { l.active().mem.Load().txns.ad
 // AssignEpoch notes that this broker's batches of a leader epoch begin at the log's end. The append lock is held.
 func (l *Log) AssignEpoch(epoch int32) {
 	if l.epochs.assign(epoch, l.next) {
-		l.epochDirty = true
+		l.epochDirty.Store(true)
 	}
 }
 

@@ -115,7 +115,7 @@ func (r *recovery) finish() error {
 	l.next = r.next
 	l.logStart.Store(max(l.list()[0].base, r.point.LogStart))
 	if l.epochs.trim(l.LogStart(), l.next) {
-		l.epochDirty = true
+		l.epochDirty.Store(true)
 	}
 	l.checkpoint = r.point.Checkpoint
 	l.sinceCheck = l.active().size.Load()

@@ -189,7 +189,9 @@ func (r *recovery) take(s *segment, b record.Batch, pos, indexed int64) error {
 	l := r.l
 	r.next = b.LastOffset() + 1
 	if l.epochs.assign(b.LeaderEpoch(), b.BaseOffset()) {
-		l.epochDirty = true
+		l.epochDirty.Store(true)
+	} else if l.compareEpoch(b) != nil {
+		s.cold = s.size.Load() // the file or a header is wrong: who serves this segment finds out which
 	}
 	fresh := b.BaseOffset() >= indexed && s.mem.Load() != nil
 	if fresh {

@@ -44,8 +44,8 @@ func (l *Log) Begin(final bool) *Sync {
 		p.sizes = p.active.counts()
 		p.snapshot = l.state.Snapshot(p.snapshot)
 		l.sinceCheck = 0
-		if l.epochDirty {
-			p.epochs, l.epochDirty = l.epochs.encode(), false
+		if l.epochDirty.Swap(false) {
+			p.epochs = l.epochs.encode()
 		}
 	}
 	return p
@@ -167,7 +167,9 @@ func (p *Sync) Done() error {
 		l.dirDirty, l.parent, l.metaDirty = l.dirDirty || p.dir, l.parent || p.parent, l.metaDirty || p.meta
 	}
 	if !p.completed {
-		l.epochDirty = l.epochDirty || p.epochs != nil
+		if p.epochs != nil {
+			l.epochDirty.Store(true)
+		}
 		if p.check {
 			l.sinceCheck = max(l.sinceCheck, l.o.CheckpointBytes)
 		}

@@ -53,7 +53,6 @@ func (l *Log) verify(s *segment, file vfs.File, offset, pos, to int64) (good, ne
 	case !errors.Is(err, ErrDamaged):
 		return pos, 0, err
 	}
-	l.logger.Error("a batch does not check and is not served", "partition", l.o.Name, "err", err)
 	if reached.pos > pos {
 		return reached.pos, reached.next, nil
 	}
@@ -113,9 +112,5 @@ func (l *Log) checkPlace(b record.Batch, next, last int64) error {
 	if next >= 0 && (base < next || gap) || next < 0 && b.LastOffset() != last {
 		return fmt.Errorf("the batch has offsets %d to %d, expected is %d", base, b.LastOffset(), max(next, last))
 	}
-	start := l.LogStart() // the epochs before it are forgotten
-	if epoch := b.LeaderEpoch(); epoch >= 0 && b.LastOffset() >= start && l.epochs.at(max(base, start)) != epoch {
-		return fmt.Errorf("the batch has leader epoch %d, the log was under %d", epoch, l.epochs.at(max(base, start)))
-	}
-	return nil
+	return l.checkEpoch(b)
 }

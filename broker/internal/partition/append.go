@@ -204,10 +204,15 @@ func (p *Partition) AppendMarker(m producer.Marker) (Appended, error) {
 	return Appended{BaseOffset: offset, LastOffset: offset, LogAppendTimeMs: record.NoTimestamp, LogStartOffset: p.log.LogStart()}, nil
 }
 
-// readError makes an answer of an error of the log's readers.
+// readError makes an answer of an error of the log's readers. What is damaged is asked for again and again, and logged once.
 func (p *Partition) readError(err error) error {
 	if errors.Is(err, commitlog.ErrOutOfRange) {
 		return p.errorf(CodeOffsetOutOfRange, "log start offset is %d", p.log.LogStart())
 	}
-	return p.storage("read", err)
+	e := p.storage("read", err)
+	text := e.Error()
+	if last := p.lastReadError.Swap(&text); last == nil || *last != text {
+		p.logger.Error("a fetch is refused", "partition", p.name, "err", err)
+	}
+	return e
 }

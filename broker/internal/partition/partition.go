@@ -40,6 +40,8 @@ type Partition struct {
 	logEnd atomic.Int64
 	epoch  atomic.Int32
 	failed atomic.Pointer[Error] // the same as ended
+	// lastReadError is the last one that was logged.
+	lastReadError atomic.Pointer[string]
 
 	waiters  waiters
 	watchers watchers

@@ -409,3 +409,45 @@ func TestCleanStopReplaysNothing(t *testing.T) {
 	}
 	r.close()
 }
+
+// TestWrongLeaderEpochs: a leader epoch file that parses and is wrong, and a batch's epoch, which no checksum covers. The file is
+// made again from the headers; a header that disagrees with its neighbours is damage.
+func TestWrongLeaderEpochs(t *testing.T) {
+	t.Parallel()
+	_, disk, _ := loaded(t)
+	right := snapshotOf(t, disk)["leader-epoch-checkpoint"]
+	for _, text := range []string{"0\n1\n1 0\n", "0\n1\n0 8\n", "0\n2\n0 0\n3 9\n", "0\n0\n", "0\n1\n7 500\n"} {
+		mem := disk.Clone()
+		change(t, mem, "leader-epoch-checkpoint", func([]byte) []byte { return []byte(text) })
+		r := newRig(t, mem, tiny)
+		p := r.open()
+		if next, err := serve(t, p, 0); err != nil || next != p.Marks().LogEnd {
+			t.Fatalf("%q: served up to %d, %v", text, next, err)
+		}
+		if err := checkEpochs(p); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		r.append(plain.batch(t, 1, "next"))
+		r.close()
+		if after := snapshotOf(t, mem)["leader-epoch-checkpoint"]; after != right {
+			t.Fatalf("%q was left as %q", text, after)
+		}
+	}
+	for bit := range 32 { // of the second batch
+		mem := disk.Clone()
+		change(t, mem, "00000000000000000000.log", func(b []byte) []byte {
+			first, _, err := record.Next(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[len(first)+12+bit/8] ^= 1 << (bit % 8)
+			return b
+		})
+		r := newRig(t, mem, tiny)
+		p := r.open()
+		if next, err := serve(t, p, 0); next != 1 || code(err) != CodeKafkaStorageError {
+			t.Fatalf("bit %d: served up to %d, %v", bit, next, err)
+		}
+		r.close()
+	}
+}
