@@ -2,10 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -25,8 +28,8 @@ type consumeFlags struct {
 	idle          time.Duration
 	await         bool
 
-	// gone says that a topic does not exist; asked when nothing comes.
-	gone func(context.Context) error
+	// check says what keeps records from coming; asked when none comes.
+	check func(context.Context) error
 }
 
 func newConsume() *cobra.Command {
@@ -63,7 +66,7 @@ record is an object in a line of its own.`,
 			if err := f.ready(cmd, cl, topics); err != nil {
 				return err
 			}
-			f.gone = func(ctx context.Context) error { return f.missing(ctx, cl, brokers(cmd), topics) }
+			f.check = func(ctx context.Context) error { return f.missing(ctx, cl, brokers(cmd), topics) }
 			return f.consume(cmd.Context(), cl, bufio.NewWriter(cmd.OutOrStdout()), write)
 		},
 	}
@@ -88,17 +91,47 @@ func (f *consumeFlags) ready(cmd *cobra.Command, cl *kgo.Client, topics []string
 	return within(cmd, func(ctx context.Context) error { return f.missing(ctx, cl, brokers(cmd), topics) })
 }
 
-// missing is the error for a topic that does not exist and is not waited for.
-// The client itself would wait for it without a word.
+// missing is the error for a topic that does not exist and is not waited for, and
+// for a partition that can not be read. The client itself would wait for either
+// without a word.
 func (f *consumeFlags) missing(ctx context.Context, cl *kgo.Client, brokers string, topics []string) error {
 	if f.await {
 		return nil
 	}
-	_, err := existing(ctx, kadm.NewClient(cl), brokers, topics)
+	adm := kadm.NewClient(cl)
+	_, err := existing(ctx, adm, brokers, topics)
+	for i := 0; err == nil && i < len(topics); i++ {
+		err = readable(ctx, adm, brokers, topics[i])
+	}
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		err = fmt.Errorf("%w; --wait-for-topic waits for it", err)
 	}
 	return err
+}
+
+// readable names the first partition of a topic that can not be read.
+func readable(ctx context.Context, adm *kadm.Client, brokers, topic string) error {
+	ends, err := adm.ListEndOffsets(ctx, topic)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) { // deleted this moment
+		return noTopic(topic, brokers)
+	}
+	if err != nil {
+		return err
+	}
+	for _, end := range slices.SortedFunc(maps.Values(ends[topic]), byPartition) {
+		if errors.Is(end.Err, kerr.KafkaStorageError) {
+			return unreadable(topic, end.Partition)
+		}
+	}
+	return nil
+}
+
+func byPartition(a, b kadm.ListedOffset) int { return cmp.Compare(a.Partition, b.Partition) }
+
+// unreadable is the error for a partition that its broker can not read.
+func unreadable(topic string, partition int32) error {
+	return fmt.Errorf("consume %s partition %d: the broker can not read it, its log says why (%w)",
+		topic, partition, refused{kerr.KafkaStorageError})
 }
 
 func (f *consumeFlags) options(topics []string) ([]kgo.Opt, error) {
@@ -108,7 +141,7 @@ func (f *consumeFlags) options(topics []string) ([]kgo.Opt, error) {
 	if f.idle < 0 {
 		return nil, badUsage("--idle is %v, must be at least 0", f.idle)
 	}
-	opts := []kgo.Opt{kgo.ConsumeTopics(topics...)}
+	opts := []kgo.Opt{kgo.ConsumeTopics(topics...), kgo.KeepRetryableFetchErrors()}
 	start := kgo.NewOffset().AtEnd()
 	if f.fromBeginning {
 		start = kgo.NewOffset().AtStart()
@@ -173,7 +206,7 @@ func (f *consumeFlags) consume(ctx context.Context, cl *kgo.Client, out *bufio.W
 		}
 		if len(printed) > 0 {
 			last = time.Now()
-		} else if err := f.deleted(ctx); err != nil {
+		} else if err := f.lost(ctx); err != nil {
 			return err
 		}
 		if ctx.Err() != nil || f.idle > 0 && time.Since(last) >= f.idle {
@@ -205,24 +238,31 @@ func (f *consumeFlags) poll(ctx context.Context, cl *kgo.Client, most int64, las
 	return cl.PollRecords(limited, n)
 }
 
-// deleted is the error when a topic was deleted meanwhile. A broker that does not
-// answer is waited for, by the client.
-func (f *consumeFlags) deleted(ctx context.Context) error {
+// lost is the error when a topic was deleted or a partition broke meanwhile. A
+// broker that does not answer is waited for, by the client.
+func (f *consumeFlags) lost(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, patrol)
 	defer cancel()
-	if err := f.gone(limited); errors.Is(err, kerr.UnknownTopicOrPartition) {
+	err := f.check(limited)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.KafkaStorageError) {
 		return err
 	}
 	return nil
 }
 
-// fetchError is the first error of a poll that is not the end of its context.
+// fetchError is the first error of a poll that ends the work. The end of the
+// poll's time is none, nor what passes by itself; but a partition that can not be
+// read (KAFKA_STORAGE_ERROR) will not be before somebody looks after its broker.
 func fetchError(ctx context.Context, fetches kgo.Fetches) error {
 	for _, e := range fetches.Errors() {
-		if errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled) && ctx.Err() != nil {
-			continue
+		switch {
+		case errors.Is(e.Err, context.DeadlineExceeded), errors.Is(e.Err, context.Canceled) && ctx.Err() != nil:
+		case errors.Is(e.Err, kerr.KafkaStorageError):
+			return unreadable(e.Topic, e.Partition)
+		case kerr.IsRetriable(e.Err), kgo.IsRetryableBrokerErr(e.Err):
+		default:
+			return fmt.Errorf("consume %s partition %d: %w", e.Topic, e.Partition, explained(e.Err, ""))
 		}
-		return fmt.Errorf("consume %s partition %d: %w", e.Topic, e.Partition, e.Err)
 	}
 	return nil
 }

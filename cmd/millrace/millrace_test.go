@@ -381,6 +381,32 @@ func TestProduceEndsWhenTheBrokerDies(t *testing.T) {
 	}
 }
 
+// A partition whose file is damaged is said to be so; the others go on.
+func TestDamagedPartition(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := server(t, dir)
+	b := "--brokers=" + s.addr
+	ok(t, strings.Repeat("line\n", 100), "produce", "bad", b)
+	ok(t, "line\n", "produce", "good", b)
+	s.stop(t, syscall.SIGTERM)
+	if err := os.Truncate(filepath.Join(dir, "bad-0", "00000000000000000000.log"), 100); err != nil {
+		t.Fatal(err)
+	}
+	s = server(t, dir)
+	b = "--brokers=" + s.addr
+	if out := ok(t, "", "consume", "good", "--from-beginning", "--max-messages", "1", b); out != "line\n" {
+		t.Errorf("the other topic: %q", out)
+	}
+	o := execute(t, "", "consume", "bad", "--from-beginning", "--max-messages", "1", b)
+	if o.code != 1 || !strings.Contains(o.errout, "bad partition 0") || !strings.Contains(o.errout, "KAFKA_STORAGE_ERROR") || o.out != "" {
+		t.Errorf("consume of a damaged partition: %+v", o)
+	}
+	if out := ok(t, "", "topic", "describe", "bad", b); !strings.Contains(out, "KAFKA_STORAGE_ERROR") {
+		t.Errorf("describe of a damaged partition: %q", out)
+	}
+}
+
 func TestHelpHasAnExample(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"server"}, {"topic"}, {"topic", "create"}, {"topic", "list"}, {"topic", "describe"},

@@ -150,7 +150,7 @@ func (f *produceFlags) lines(ctx context.Context, cl *kgo.Client, in io.Reader) 
 	}
 	defer bar.done()
 	watch := watchStall(f.patience, func() {
-		cancel(fmt.Errorf("no answer from %s within %v", f.brokers, f.patience))
+		cancel(fmt.Errorf("no acknowledgement from %s within %v", f.brokers, f.patience))
 	})
 	defer watch.stop()
 	scan := bufio.NewScanner(in)

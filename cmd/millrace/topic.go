@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -181,6 +182,7 @@ type describedPartition struct {
 	InSync      []int32 `json:"inSync"`
 	Start       int64   `json:"start"`
 	End         int64   `json:"end"`
+	Error       string  `json:"error,omitempty"` // why start and end are not known
 }
 
 func newTopicDescribe() *cobra.Command {
@@ -254,10 +256,14 @@ func describeTopics(ctx context.Context, adm *kadm.Client, brokers string, names
 		for _, p := range t.Partitions.Sorted() {
 			start, _ := starts.Lookup(name, p.Partition)
 			end, _ := ends.Lookup(name, p.Partition)
-			d.Partitions = append(d.Partitions, describedPartition{
+			row := describedPartition{
 				Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch,
 				Replicas: p.Replicas, InSync: p.ISR, Start: start.Offset, End: end.Offset,
-			})
+			}
+			if err := cmp.Or(p.Err, start.Err, end.Err); err != nil {
+				row.Error = explained(err, "").Error()
+			}
+			d.Partitions = append(d.Partitions, row)
 		}
 		rc, err := configs.On(name, nil)
 		if err != nil {
@@ -283,6 +289,10 @@ func (t describedTopic) text() string {
 		fmt.Fprintf(&b, "\t%s=%s", k, t.Config[k])
 	}
 	for _, p := range t.Partitions {
+		if p.Error != "" {
+			fmt.Fprintf(&b, "\n  %d\tleader %d\tepoch %d\t%s", p.Partition, p.Leader, p.LeaderEpoch, p.Error)
+			continue
+		}
 		fmt.Fprintf(&b, "\n  %d\tleader %d\tepoch %d\tstart %d\tend %d", p.Partition, p.Leader, p.LeaderEpoch, p.Start, p.End)
 	}
 	return b.String()
