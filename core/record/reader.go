@@ -114,6 +114,10 @@ func (r *Reader) Record() *Record { return &r.rec }
 // OffsetDelta is the current record's offset less the batch's base offset.
 func (r *Reader) OffsetDelta() int32 { return r.raw.offsetDelta }
 
+// TimestampDelta is what the current record stores as its timestamp less the batch's base timestamp. With
+// [Attributes.LogAppendTime] it is the producer's, which [Record.Timestamp] then does not show.
+func (r *Reader) TimestampDelta() int64 { return r.raw.timeDelta }
+
 // Sequence is the current record's sequence number, -1 if the batch has none.
 func (r *Reader) Sequence() int32 {
 	base := r.batch.BaseSequence()
