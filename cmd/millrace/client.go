@@ -29,14 +29,20 @@ func addClientFlags(cmd *cobra.Command) {
 	cmd.PersistentFlags().Duration("timeout", 10*time.Second, "how long to wait for the brokers' answers")
 }
 
-// newClient connects to the cluster that the flags name.
-func newClient(cmd *cobra.Command, opts ...kgo.Opt) (*kgo.Client, error) {
+// seedList is --brokers as a list.
+func seedList(cmd *cobra.Command) []string {
 	var seeds []string
 	for _, s := range strings.Split(brokers(cmd), ",") {
 		if s = strings.TrimSpace(s); s != "" {
 			seeds = append(seeds, s)
 		}
 	}
+	return seeds
+}
+
+// newClient connects to the cluster that the flags name.
+func newClient(cmd *cobra.Command, opts ...kgo.Opt) (*kgo.Client, error) {
+	seeds := seedList(cmd)
 	if len(seeds) == 0 {
 		return nil, badUsage("--brokers names no broker")
 	}

@@ -62,7 +62,7 @@ func (c *client) end(op *operation, outcome history.Type, why error) {
 
 // poll asks once for records, and notes what came.
 func (c *client) poll(ctx context.Context, op *operation, most int) error {
-	wait, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	wait, cancel := context.WithTimeout(ctx, time.Duration(2+c.rng.IntN(60))*time.Millisecond)
 	defer cancel()
 	fetches := c.cl.PollRecords(wait, most)
 	step := history.Step{Kind: history.StepPoll}
