@@ -80,9 +80,10 @@
 //     UNKNOWN_PRODUCER_ID (below), on which clients abort and go on. For the same
 //     reason an abort of version 1 is answered NONE then, AddPartitionsToTxn and
 //     AddOffsetsToTxn with UNKNOWN_PRODUCER_ID, TxnOffsetCommit with
-//     TRANSACTION_ABORTABLE; Produce with INVALID_PRODUCER_EPOCH as in Kafka, which
-//     clients recover from. Whoever was replaced by a newer producer is fenced as
-//     ever.
+//     TRANSACTION_ABORTABLE (UNKNOWN_PRODUCER_ID below version 4), Produce below
+//     version 12 with UNKNOWN_PRODUCER_ID and the log start offset; from 12 on with
+//     INVALID_PRODUCER_EPOCH as in Kafka, which clients of version 2 recover from.
+//     Whoever was replaced by a newer producer is fenced as ever.
 //   - After such an abort InitProducerId with the old epoch gives the next one, also
 //     after a restart of the coordinator, where Kafka fences.
 //   - InitProducerId over an open transaction waits for the abort; Kafka sends the

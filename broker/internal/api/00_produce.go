@@ -41,6 +41,7 @@ import (
 //   - CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP
 //   - INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE,
 //     TRANSACTION_ABORTABLE (from version 11): the producer's state forbids it
+//   - UNKNOWN_PRODUCER_ID (versions 5 to 11): its transaction was aborted by its timeout
 //   - NOT_ENOUGH_REPLICAS: the transaction coordinator can not say yet; clients
 //     retry (KAFKA-16386)
 //   - KAFKA_STORAGE_ERROR: the disk
