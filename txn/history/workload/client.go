@@ -108,7 +108,7 @@ const sessionTimeout = 6 * time.Second
 func (c *client) membership() []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.ConsumerGroup(c.group), kgo.ConsumeTopics(c.topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.DisableAutoCommit(), kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(500 * time.Millisecond),
+		kgo.DisableAutoCommit(), kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(100 * time.Millisecond),
 		kgo.RebalanceTimeout(20 * time.Second),
 		kgo.OnPartitionsAssigned(c.onMoved), kgo.OnPartitionsRevoked(c.onMoved), kgo.OnPartitionsLost(c.onMoved),
 	}

@@ -62,7 +62,7 @@ func (c *client) end(op *operation, outcome history.Type, why error) {
 
 // poll asks once for records, and notes what came.
 func (c *client) poll(ctx context.Context, op *operation, most int) error {
-	wait, cancel := context.WithTimeout(ctx, time.Duration(2+c.rng.IntN(60))*time.Millisecond)
+	wait, cancel := context.WithTimeout(ctx, time.Duration(2+c.rng.IntN(30))*time.Millisecond)
 	defer cancel()
 	fetches := c.cl.PollRecords(wait, most)
 	step := history.Step{Kind: history.StepPoll}
@@ -188,7 +188,7 @@ func (c *client) transaction(steps []history.Step, abortAt int) bool {
 		return false
 	}
 	op.event.Steps = append(op.event.Steps, history.Step{Kind: history.StepCommit, At: c.rec.now()})
-	outcome, err := c.commit(ctx)
+	outcome, err := c.commit(ctx, len(op.next) > 0)
 	c.end(op, outcome, err)
 	return outcome == history.OK
 }
@@ -218,9 +218,11 @@ func (c *client) runSteps(ctx context.Context, op *operation, steps []history.St
 	return nil
 }
 
-// commit tries to. Fail is only what the library says it did not even ask for.
-func (c *client) commit(ctx context.Context) (history.Type, error) {
-	if c.session != nil {
+// commit tries to. Fail is only what the library says it did not even ask for. Where
+// there is no offset to commit the group has no say in it, and the session would only
+// sleep, as it has not heard of the group's version then.
+func (c *client) commit(ctx context.Context, consumed bool) (history.Type, error) {
+	if c.session != nil && consumed {
 		committed, err := c.session.End(ctx, kgo.TryCommit)
 		switch {
 		case err != nil:

@@ -17,12 +17,27 @@ func newClient(f *field, number int, closings *sync.WaitGroup) *client {
 	return c
 }
 
-// How often things happen, as one in so many operations.
+// How often things happen, as one in so many operations. A group rebalances whenever
+// a member comes or goes, and waits for one that crashed until its session is over, so
+// that members stay longer than others.
 const (
 	oneAssignment = 60
-	oneCrash      = 250
+	oneMembership = 400
+	oneCrash      = 200
+	oneDeath      = 2000 // a crash of a dynamic member
 	oneAbort      = 12
 )
+
+// odds are those of a new assignment and of a crash, as one in so many.
+func (c *client) odds() (assignment, crash int) {
+	switch {
+	case c.group == "":
+		return oneAssignment, oneCrash
+	case c.static:
+		return oneMembership, oneCrash
+	}
+	return oneMembership, oneDeath
+}
 
 // work does operations until stop is closed.
 func (c *client) work(stop <-chan struct{}) {
@@ -32,12 +47,13 @@ func (c *client) work(stop <-chan struct{}) {
 			return
 		default:
 		}
+		assignment, crash := c.odds()
 		switch {
-		case c.cl == nil || c.rng.IntN(oneAssignment) == 0:
+		case c.cl == nil || c.rng.IntN(assignment) == 0:
 			if err := c.reassign(); err != nil {
 				return // the options are refused; settle reports it
 			}
-		case c.rng.IntN(oneCrash) == 0:
+		case c.rng.IntN(crash) == 0:
 			c.crash()
 		default:
 			c.operate()
