@@ -1,0 +1,69 @@
+package flush
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// Gap is bytes of a journal that hold no record that checks.
+type Gap struct{ Position, Bytes int64 }
+
+// Reading is what a journal says, read without a broker.
+type Reading struct {
+	Points  map[ID]Point
+	Entries int
+	// Gaps are the places that are skipped. One at the very end is what a crash leaves.
+	Gaps []Gap
+	Size int64
+}
+
+// ReadJournal reads the bytes of a journal for a tool; nothing is written. The error is that of a file that is no journal, or of
+// a newer version.
+func ReadJournal(data []byte) (Reading, error) {
+	r := Reading{Points: map[ID]Point{}, Size: int64(len(data))}
+	head := len(journalHead)
+	if len(data) < head || !bytes.Equal(data[:8], journalHead[:8]) {
+		return r, fmt.Errorf("flush: these %d bytes are no recovery journal", len(data))
+	}
+	if v := binary.BigEndian.Uint32(data[8:]); v != 1 {
+		return r, fmt.Errorf("%w: version %d, this program knows 1", ErrNewerJournal, v)
+	}
+	for at := head; at < len(data); {
+		kind, id, v, size := readEntry(data[at:])
+		if size > 0 {
+			apply(r.Points, kind, id, v)
+			r.Entries++
+			at += size
+			continue
+		}
+		if n := len(r.Gaps); n > 0 && r.Gaps[n-1].Position+r.Gaps[n-1].Bytes == int64(at) {
+			r.Gaps[n-1].Bytes++
+		} else {
+			r.Gaps = append(r.Gaps, Gap{int64(at), 1})
+		}
+		at++
+	}
+	return r, nil
+}
+
+// ChangeJournal puts a journal in place that says what change makes of the old one's state; a folder without a journal begins
+// one. The caller holds the data folder's lock: no Flusher may have the journal.
+func ChangeJournal(fsys vfs.FS, dir string, change func(map[ID]Point)) error {
+	j, err := openJournal(fsys, dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	change(j.state)
+	if err := vfs.WriteFile(fsys, filepath.Join(dir, JournalName), j.image(), true); err != nil {
+		return fmt.Errorf("flush: %w (and closing: %v)", err, j.file.Close())
+	}
+	if err := j.file.Close(); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	return nil
+}
