@@ -10,6 +10,7 @@
 //	<20 digits>.index      8 bytes an entry: int32 last offset of a batch, relative to the digits; int32 where the batch starts
 //	<20 digits>.timeindex  12 bytes: int64 the greatest timestamp so far; int32 relative last offset of the batch that holds it
 //	<20 digits>.txnindex   34 bytes: an aborted transaction whose marker is in the segment; no file without one
+//	<20 digits>.txnsum     our own: the checksum that the .txnindex has not
 //	<20 digits>.snapshot   the producers' state as of the offset in the name, with a checksum
 //	leader-epoch-checkpoint, partition.metadata   text
 //

@@ -292,6 +292,14 @@ func (l *Log) replaySegment(s *segment, from, end int64, fn func(record.Batch) e
 	if err != nil {
 		return err
 	}
+	// The checksum says nothing of the offsets, and who replays a log has to have all of it.
+	good, next, err := l.verify(s, file, from, pos, end)
+	if err == nil && good < end {
+		err = l.damaged(s.base, good, next, errors.New("the batch does not check"))
+	}
+	if err != nil {
+		return err
+	}
 	sc := newScanner(file, pos, end)
 	defer sc.done()
 	for {
