@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,14 +17,23 @@ type check struct {
 	w    *wire
 	here map[string]*topicFact // which life of a name is there
 	seen map[*txnFact]bool     // transactions of which something is visible, or must have been
-	sent map[string]int32      // records of the idempotent producer by partition
+	sent map[window]int32      // records of the idempotent producers
 }
 
-func (s *story) holds(c cluster, at cut) error {
-	k := &check{story: s, cut: at, w: dial(s.t, c), here: map[string]*topicFact{}, seen: map[*txnFact]bool{}, sent: map[string]int32{}}
+// window names the sequence of one producer in one partition.
+type window struct {
+	partition string
+	pid       int64
+}
+
+func (w *writeFact) window() window { return window{partitionName(w.topic.name, w.partition), w.pid} }
+
+func (s *story) holds(c cluster, at cut, hopeless func() bool) error {
+	k := &check{story: s, cut: at, w: dial(s.t, c), here: map[string]*topicFact{}, seen: map[*txnFact]bool{}, sent: map[window]int32{}}
 	defer k.w.close()
+	k.w.hopeless = hopeless
 	for _, id := range s.ids { // ends what is open
-		if c := until(func() int16 { return (&producer{w: k.w, id: id}).init() }); c != 0 {
+		if c := k.w.until(func() int16 { return (&producer{w: k.w, id: id}).init() }); c != 0 {
 			return fmt.Errorf("InitProducerId of %q: %s", id, code(c))
 		}
 	}
@@ -89,7 +99,7 @@ func (k *check) partitionFits(f *topicFact, partition int32, seen map[*txnFact]b
 		return err
 	}
 	all := got
-	var sent int32
+	sent := map[window]int32{}
 	for _, w := range k.writes {
 		if w.topic != f || w.partition != partition {
 			continue
@@ -100,7 +110,7 @@ func (k *check) partitionFits(f *topicFact, partition int32, seen map[*txnFact]b
 		}
 		if len(values) == 0 { // deleted by DeleteRecords
 			if w.txn == nil {
-				sent += int32(len(w.values))
+				sent[w.window()] += int32(len(w.values))
 			}
 			continue
 		}
@@ -112,13 +122,13 @@ func (k *check) partitionFits(f *topicFact, partition int32, seen map[*txnFact]b
 			return fmt.Errorf("%w; there is %q from %d", err, all, start)
 		}
 		if is && w.txn == nil {
-			sent += int32(len(w.values))
+			sent[w.window()] += int32(len(w.values))
 		}
 	}
 	if len(got) > 0 {
 		return fmt.Errorf("%q is too much, or out of order; there is %q from %d", got, all, start)
 	}
-	k.sent[partitionName(f.name, partition)] = sent
+	maps.Copy(k.sent, sent)
 	return nil
 }
 
@@ -229,19 +239,35 @@ func (k *check) offsetsFit() error {
 				if f == nil || o.topic != f || o.partition != p {
 					continue
 				}
-				switch {
-				case o.txn != nil && k.seen[o.txn], o.txn == nil && o.mustBe(k.cut):
+				switch must, may := k.moved(o); {
+				case must:
 					fits = []int64{o.at}
-				case o.txn == nil && o.mayBe(k.cut):
+				case may:
 					fits = append(fits, o.at)
 				}
 			}
-			if at := k.w.committedOffset(name, p); !slices.Contains(fits, at) {
+			at, err := k.w.committedOffset(name, p)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(fits, at) {
 				return fmt.Errorf("the group's offset of %s-%d is %d, want one of %d", name, p, at, fits)
 			}
 		}
 	}
 	return nil
+}
+
+// moved tells whether an offset must be committed, and whether it may be: with the records of its transaction, where
+// there are any left to see.
+func (k *check) moved(o *offsetFact) (must, may bool) {
+	if o.txn == nil {
+		return o.mustBe(k.cut), o.mayBe(k.cut)
+	}
+	if visible, known := k.seen[o.txn]; known {
+		return visible, visible
+	}
+	return o.txn.commit && o.txn.ended.mustBe(k.cut), o.txn.commit && o.txn.ended.mayBe(k.cut)
 }
 
 // windowsFit sends the idempotent producer's last acknowledged batch again, and then a new one.
@@ -253,13 +279,14 @@ func (k *check) windowsFit() error {
 		}
 	}
 	for at, w := range last {
+		next := k.sent[w.window()]
 		row := k.w.produce(9, "", w.topic.name, w.partition, w.raw)
 		if row.ErrorCode != 0 || row.BaseOffset != w.base {
 			return fmt.Errorf("%s: %q again: %s at %d, it was acknowledged at %d", at, w.values, code(row.ErrorCode), row.BaseOffset, w.base)
 		}
-		row = k.w.produce(9, "", w.topic.name, w.partition, batch(w.pid, 0, k.sent[at], false, "next"))
+		row = k.w.produce(9, "", w.topic.name, w.partition, batch(w.pid, 0, next, false, "next"))
 		if row.ErrorCode != 0 {
-			return fmt.Errorf("%s: the producer's next batch, sequence %d: %s", at, k.sent[at], code(row.ErrorCode))
+			return fmt.Errorf("%s: the producer's next batch, sequence %d: %s", at, next, code(row.ErrorCode))
 		}
 	}
 	return nil
@@ -267,12 +294,12 @@ func (k *check) windowsFit() error {
 
 // serves runs a transaction over everything that is there.
 func (k *check) serves() error {
-	if c := until(func() int16 { return k.w.createTopic("after", 1) }); c != 0 {
+	if c := k.w.until(func() int16 { return k.w.createTopic("after", 1) }); c != 0 {
 		return fmt.Errorf("create a topic afterwards: %s", code(c))
 	}
 	k.here["after"] = &topicFact{name: "after", partitions: 1}
 	p := &producer{w: k.w, id: "afterwards", version: 2}
-	if c := until(p.init); c != 0 {
+	if c := k.w.until(p.init); c != 0 {
 		return fmt.Errorf("InitProducerId afterwards: %s", code(c))
 	}
 	for name, f := range k.here {
@@ -296,8 +323,8 @@ func (k *check) serves() error {
 			}
 		}
 	}
-	if at := k.w.committedOffset("after", 0); at != 5 {
-		return fmt.Errorf("offset afterwards: %d, want 5", at)
+	if at, err := k.w.committedOffset("after", 0); err != nil || at != 5 {
+		return fmt.Errorf("offset afterwards: %d, want 5, %w", at, err)
 	}
 	return nil
 }

@@ -20,6 +20,10 @@
 //
 // Starting is a story too: the power is cut again while the clone recovers.
 //
+// The same notes serve three more tests: random stories with failing disks
+// ([TestStorms]), single wrong bits in every file ([TestFlippedBits]), and requests
+// of past transactions that arrive once more ([TestLatePacketsHaveNoEffect]).
+//
 // Every test prints its seed, and MILLRACE_SEED repeats it. By default a share of
 // the operations is tried; MILLRACE_SOAK=1 tries all of them.
 package crash

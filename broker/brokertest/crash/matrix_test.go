@@ -141,7 +141,7 @@ func (s *story) recovers(t *testing.T, rng *rand.Rand, left remains, every int) 
 	r := &reaper{rng: rng, mem: left.fs.Clone(), clock: s.clock.Load, every: every}
 	b := r.start(t, r.mem)
 	twice := r.stop()
-	if err := s.holds(b, left.cut); err != nil {
+	if err := s.holds(b, left.cut, nil); err != nil {
 		return nil, fmt.Errorf("%s: %w", left, err)
 	}
 	stop(t, b)
@@ -189,7 +189,7 @@ func TestTheChecksFindALoss(t *testing.T) {
 		r := &reaper{rng: rng, mem: left.fs.Clone()}
 		b, err := brokertest.TryStart(t, brokertest.OnFS(r.mem), small, quiet)
 		if err == nil {
-			err = s.holds(b, left.cut)
+			err = s.holds(b, left.cut, nil)
 			stop(t, b)
 		}
 		if err != nil {

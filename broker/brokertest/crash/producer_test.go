@@ -32,7 +32,7 @@ func initRequest(id string, pid int64, epoch int16) *kmsg.InitProducerIDRequest 
 func newProducer(w *wire, id string, version int) *producer {
 	w.t.Helper()
 	p := &producer{w: w, id: id, version: version}
-	must(w.t, "InitProducerId of "+id, p.init)
+	w.must("InitProducerId of "+id, p.init)
 	return p
 }
 
@@ -75,13 +75,13 @@ func (p *producer) send(topic string, partition int32, values ...string) (base i
 	switch {
 	case p.id != "" && p.version == 1:
 		version = 11
-		if c := until(func() int16 { return p.add(topic, partition) }); c != 0 {
+		if c := p.w.until(func() int16 { return p.add(topic, partition) }); c != 0 {
 			return -1, c
 		}
 	case p.id != "":
 		version = 12
 	}
-	c = until(func() int16 {
+	c = p.w.until(func() int16 {
 		row := p.ask(produceRequest(version, p.id, topic, partition, raw)).(*kmsg.ProduceResponse).Topics[0].Partitions[0]
 		base = row.BaseOffset
 		return row.ErrorCode
@@ -109,7 +109,7 @@ func (p *producer) commitOffset(topic string, partition int32, offset int64) int
 		req.Version = 3
 		add := kmsg.NewPtrAddOffsetsToTxnRequest()
 		add.Version, add.TransactionalID, add.ProducerID, add.ProducerEpoch, add.Group = 3, p.id, p.pid, p.epoch, group
-		if c := until(func() int16 { return p.ask(add).(*kmsg.AddOffsetsToTxnResponse).ErrorCode }); c != 0 {
+		if c := p.w.until(func() int16 { return p.ask(add).(*kmsg.AddOffsetsToTxnResponse).ErrorCode }); c != 0 {
 			return c
 		}
 	}
@@ -120,14 +120,14 @@ func (p *producer) commitOffset(topic string, partition int32, offset int64) int
 	rp.Partition, rp.Offset = partition, offset
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	return until(func() int16 {
+	return p.w.until(func() int16 {
 		return p.ask(req).(*kmsg.TxnOffsetCommitResponse).Topics[0].Partitions[0].ErrorCode
 	})
 }
 
 // end ends the transaction; under version 2 the answer brings the next epoch.
 func (p *producer) end(commit bool) int16 {
-	return until(func() int16 {
+	return p.w.until(func() int16 {
 		req := kmsg.NewPtrEndTxnRequest()
 		req.Version = 5
 		if p.version == 1 {

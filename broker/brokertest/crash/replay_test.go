@@ -43,7 +43,7 @@ func TestLatePacketsHaveNoEffect(t *testing.T) {
 	const partitions = 3
 	b := brokertest.Start(t, small, quiet)
 	w, late := dial(t, b), dial(t, b)
-	must(t, "create", func() int16 { return w.createTopic("t", partitions) })
+	w.must("create", func() int16 { return w.createTopic("t", partitions) })
 	var old, now []recorded
 	p := newProducer(w, "x", 2)
 	var want [partitions][]string
@@ -91,8 +91,8 @@ func TestLatePacketsHaveNoEffect(t *testing.T) {
 			t.Errorf("t-%d holds %q, want %q, %v", at, got, want[at], err)
 		}
 	}
-	if got := w.committedOffset("t", 0); got != offset {
-		t.Errorf("the group's offset is %d, want %d", got, offset)
+	if got, err := w.committedOffset("t", 0); err != nil || got != offset {
+		t.Errorf("the group's offset is %d, want %d, %v", got, offset, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -48,11 +49,12 @@ func (s *stored) control() bool { return s.Attributes&(1<<5) != 0 }
 // which stands behind length, attributes, both deltas and its own length, a byte each.
 func (s *stored) commits() bool { return len(s.Records) > 8 && s.Records[8] == 1 }
 
+// decode splits what was fetched into batches, up to one that a client refuses.
 func decode(raw []byte) []stored {
 	var out []stored
 	for len(raw) >= 61 {
-		n := int(binary.BigEndian.Uint32(raw[8:])) + 12
-		if n > len(raw) {
+		n := int64(binary.BigEndian.Uint32(raw[8:])) + 12
+		if n < 61 || n > int64(len(raw)) || crc32.Checksum(raw[21:n], castagnoli) != binary.BigEndian.Uint32(raw[17:]) {
 			break
 		}
 		var s stored
@@ -63,7 +65,7 @@ func decode(raw []byte) []stored {
 		for range s.NumRecords {
 			length, head := binary.Varint(rest)
 			var r kmsg.Record
-			if head <= 0 || r.ReadFrom(rest[:head+int(length)]) != nil {
+			if head <= 0 || length < 0 || length > int64(len(rest)-head) || r.ReadFrom(rest[:head+int(length)]) != nil {
 				break
 			}
 			s.values = append(s.values, string(r.Value))
@@ -178,10 +180,9 @@ func (w *wire) commitOffset(topic string, partition int32, offset int64) int16 {
 }
 
 // committedOffset asks what group g has committed; -1 is nothing.
-func (w *wire) committedOffset(topic string, partition int32) int64 {
+func (w *wire) committedOffset(topic string, partition int32) (at int64, err error) {
 	w.t.Helper()
-	var at int64
-	must(w.t, "OffsetFetch", func() int16 {
+	c := w.until(func() int16 {
 		req := kmsg.NewPtrOffsetFetchRequest()
 		req.Version, req.RequireStable = 8, true
 		rg := kmsg.NewOffsetFetchRequestGroup()
@@ -197,5 +198,8 @@ func (w *wire) committedOffset(topic string, partition int32) int64 {
 		at = g.Topics[0].Partitions[0].Offset
 		return g.Topics[0].Partitions[0].ErrorCode
 	})
-	return at
+	if c != 0 {
+		return 0, fmt.Errorf("OffsetFetch of %s-%d: %s", topic, partition, code(c))
+	}
+	return at, nil
 }

@@ -73,24 +73,34 @@ type trimFact struct {
 }
 
 // step notes one request: when it is tried and, if it is taken, acknowledged.
-func (s *story) step(what string, m *moment, ask func() int16) {
+func (s *story) step(w *wire, what string, m *moment, ask func() int16) {
 	s.t.Helper()
+	if c := s.try(w, m, ask); c != 0 {
+		s.t.Fatalf("%s: %s", what, code(c))
+	}
+}
+
+// try is step for requests that may fail.
+func (s *story) try(w *wire, m *moment, ask func() int16) int16 {
 	m.tried = s.clock.Add(1)
-	must(s.t, what, ask)
-	m.acked = s.clock.Add(1)
+	c := w.until(ask)
+	if c == 0 {
+		m.acked = s.clock.Add(1)
+	}
+	return c
 }
 
 func (s *story) create(w *wire, name string, partitions int32) *topicFact {
 	s.t.Helper()
 	f := &topicFact{name: name, partitions: partitions}
 	s.topics = append(s.topics, f)
-	s.step("create "+name, &f.made, func() int16 { return w.createTopic(name, partitions) })
+	s.step(w, "create "+name, &f.made, func() int16 { return w.createTopic(name, partitions) })
 	return f
 }
 
 func (s *story) delete(w *wire, f *topicFact) {
 	s.t.Helper()
-	s.step("delete "+f.name, &f.deleted, func() int16 { return w.deleteTopic(f.name) })
+	s.step(w, "delete "+f.name, &f.deleted, func() int16 { return w.deleteTopic(f.name) })
 }
 
 func (s *story) write(p *producer, txn *txnFact, topic *topicFact, partition int32, values ...string) {
@@ -100,25 +110,25 @@ func (s *story) write(p *producer, txn *txnFact, topic *topicFact, partition int
 		f.raw = batch(p.pid, p.epoch, p.seq[partitionName(topic.name, partition)], false, values...)
 	}
 	s.writes = append(s.writes, f)
-	s.step("produce to "+topic.name, &f.moment, func() int16 {
+	s.step(p.w, "produce to "+topic.name, &f.moment, func() int16 {
 		base, c := p.send(topic.name, partition, values...)
 		f.base = base
 		return c
 	})
 }
 
-func (s *story) move(txn *txnFact, topic *topicFact, partition int32, at int64, ask func() int16) {
+func (s *story) move(w *wire, txn *txnFact, topic *topicFact, partition int32, at int64, ask func() int16) {
 	s.t.Helper()
 	f := &offsetFact{topic: topic, partition: partition, at: at, txn: txn}
 	s.moves = append(s.moves, f)
-	s.step("commit offset", &f.moment, ask)
+	s.step(w, "commit offset", &f.moment, ask)
 }
 
 func (s *story) trim(w *wire, topic *topicFact, partition int32, before int64) {
 	s.t.Helper()
 	f := &trimFact{topic: topic, partition: partition, before: before}
 	s.trims = append(s.trims, f)
-	s.step("delete records", &f.moment, func() int16 { return w.deleteRecords(topic.name, partition, before) })
+	s.step(w, "delete records", &f.moment, func() int16 { return w.deleteRecords(topic.name, partition, before) })
 }
 
 func (s *story) begin() *txnFact {
@@ -130,7 +140,7 @@ func (s *story) begin() *txnFact {
 func (s *story) end(p *producer, f *txnFact, commit bool) {
 	s.t.Helper()
 	f.commit = commit
-	s.step("EndTxn of "+p.id, &f.ended, func() int16 { return p.end(commit) })
+	s.step(p.w, "EndTxn of "+p.id, &f.ended, func() int16 { return p.end(commit) })
 }
 
 func (s *story) transactional(w *wire, id string, version int) *producer {
@@ -155,16 +165,16 @@ func (s *story) tell(c cluster) {
 	s.write(two, t1, a, 1, "t1-a1", "t1-a1'")
 	s.write(plain, nil, a, 0, "p3")
 	s.write(two, t1, b, 0, "t1-b0")
-	s.move(t1, a, 0, 1, func() int16 { return two.commitOffset("a", 0, 1) })
+	s.move(w, t1, a, 0, 1, func() int16 { return two.commitOffset("a", 0, 1) })
 	s.end(two, t1, true)
 
 	t2 := s.begin()
 	s.write(one, t2, a, 1, "t2-a1")
 	s.write(one, t2, b, 0, "t2-b0")
-	s.move(t2, a, 0, 2, func() int16 { return one.commitOffset("a", 0, 2) })
+	s.move(w, t2, a, 0, 2, func() int16 { return one.commitOffset("a", 0, 2) })
 	s.end(one, t2, false)
 
-	s.move(nil, b, 0, 1, func() int16 { return w.commitOffset("b", 0, 1) })
+	s.move(w, nil, b, 0, 1, func() int16 { return w.commitOffset("b", 0, 1) })
 	s.trim(w, a, 0, 2)
 	s.secondHalf(w, plain, one, two, a, b)
 }
@@ -175,7 +185,7 @@ func (s *story) secondHalf(w *wire, plain, one, two *producer, a, b *topicFact) 
 	t3 := s.begin()
 	s.write(two, t3, c1, 0, "t3-c1")
 	s.write(two, t3, a, 0, "t3-a0")
-	s.move(nil, c1, 0, 7, func() int16 { return w.commitOffset("c", 0, 7) })
+	s.move(w, nil, c1, 0, 7, func() int16 { return w.commitOffset("c", 0, 7) })
 	s.delete(w, c1) // inside of t3
 	delete(plain.seq, partitionName("c", 0))
 	s.end(two, t3, true)
@@ -186,13 +196,13 @@ func (s *story) secondHalf(w *wire, plain, one, two *producer, a, b *topicFact) 
 	s.write(one, t4, b, 0, "t4-b0")
 	s.write(one, t4, a, 1, "t4-a1")
 	s.write(plain, nil, b, 0, "p4")
-	s.move(t4, a, 0, 3, func() int16 { return one.commitOffset("a", 0, 3) })
+	s.move(w, t4, a, 0, 3, func() int16 { return one.commitOffset("a", 0, 3) })
 	s.end(one, t4, true)
 
 	t5 := s.begin()
 	s.write(two, t5, a, 0, "t5-a0")
 	s.write(two, t5, c2, 0, "t5-c2")
-	s.move(t5, b, 0, 2, func() int16 { return two.commitOffset("b", 0, 2) })
+	s.move(w, t5, b, 0, 2, func() int16 { return two.commitOffset("b", 0, 2) })
 	s.end(two, t5, false)
 	s.trim(w, b, 0, 1)
 	s.write(plain, nil, a, 0, "p5", "p6")

@@ -29,6 +29,8 @@ type wire struct {
 	t    testing.TB
 	conn net.Conn
 	next int32
+	// hopeless, when set, tells that asking again will not help.
+	hopeless func() bool
 }
 
 func dial(t testing.TB, c cluster) *wire {
@@ -98,13 +100,14 @@ func (w *wire) do(req kmsg.Request) kmsg.Response {
 }
 
 // until repeats a request while its answer is one that clients repeat on, and returns the last one's code.
-func until(ask func() int16) int16 {
+func (w *wire) until(ask func() int16) int16 {
 	end := time.Now().Add(patience)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		c := ask()
-		if !retriable(c) || time.Now().After(end) {
+		loading := c == kerr.CoordinatorLoadInProgress.Code // which ends, one way or the other
+		if !retriable(c) || time.Now().After(end) || w.hopeless != nil && w.hopeless() && !loading {
 			return c
 		}
 		<-tick.C
@@ -113,7 +116,7 @@ func until(ask func() int16) int16 {
 
 func retriable(c int16) bool {
 	return slices.Contains([]int16{kerr.ConcurrentTransactions.Code, kerr.CoordinatorLoadInProgress.Code,
-		kerr.CoordinatorNotAvailable.Code, kerr.NotCoordinator.Code, kerr.NotEnoughReplicas.Code,
+		kerr.NotCoordinator.Code, kerr.NotEnoughReplicas.Code,
 		kerr.NotLeaderForPartition.Code, kerr.UnstableOffsetCommit.Code}, c)
 }
 
@@ -129,9 +132,9 @@ func code(c int16) string {
 }
 
 // must repeats a request until its answer is NONE, and ends the test on another one.
-func must(t testing.TB, what string, ask func() int16) {
-	t.Helper()
-	if c := until(ask); c != 0 {
-		t.Fatalf("%s: %s", what, code(c))
+func (w *wire) must(what string, ask func() int16) {
+	w.t.Helper()
+	if c := w.until(ask); c != 0 {
+		w.t.Fatalf("%s: %s", what, code(c))
 	}
 }
