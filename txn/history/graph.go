@@ -78,7 +78,10 @@ func (g *graph) circles() [][]int32 {
 			if low[n] != depth[n] {
 				continue
 			}
-			from := slices.Index(stack, n)
+			from := len(stack) - 1
+			for stack[from] != n { // from the top: the cost is the component's size
+				from--
+			}
 			part := slices.Clone(stack[from:])
 			stack = stack[:from]
 			for _, m := range part {
