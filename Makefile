@@ -29,6 +29,13 @@ build: ## bin/millrace
 bench: ## the figures of the README, printed as a table (a few minutes)
 	$(GO) run ./benchmarks
 
+KAFKA_JARS ?= bin/kafka
+
+.PHONY: bench-peers
+bench-peers: ## the same work on our server and on Apache Kafka in turn, into benchmarks/RESULTS.md (needs Java 17 and Maven)
+	@[ -d $(KAFKA_JARS) ] || mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(KAFKA_JARS))
+	$(GO) run ./benchmarks -kafka $(KAFKA_JARS) -results benchmarks/RESULTS.md
+
 .PHONY: soak
 soak: ## the long forms of the kill and power-cut tests (about 20 minutes)
 	MILLRACE_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m ./broker/... ./streams/... ./connectors/... ./txn/...

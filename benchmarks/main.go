@@ -1,9 +1,9 @@
-// Command benchmarks prints the figures of the README: start, memory, produce and consume, synced acknowledgements,
-// transactions, consume-transform-produce, restart after SIGKILL. It measures the server binary as a user runs it, over
-// TCP on loopback, with franz-go as the client; client and server share the machine.
+// Command benchmarks measures brokers as a user runs them: the server binary, over TCP on loopback, with franz-go as the
+// client; client and server share the machine.
 //
-//	make bench
-//	go run ./benchmarks -brokers 127.0.0.1:9092     # the same workloads on a running cluster of the Kafka protocol
+//	make bench                                       # our server alone
+//	make bench-peers                                 # our server and Apache Kafka in turn, ratios into RESULTS.md
+//	go run ./benchmarks -brokers 127.0.0.1:9092      # the same workloads on a running cluster of the Kafka protocol
 //	go run ./benchmarks -only transactions,acks
 //
 // Figures of one machine in one run are compared with each other, never with those of another run.
@@ -15,25 +15,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
+	"path/filepath"
 	"strings"
 	"time"
 )
-
-// workload is one row group of the table.
-type workload struct {
-	name string
-	run  func(context.Context, *env) error
-}
-
-var workloads = []workload{
-	{"start", benchStart},
-	{"produce", benchProduceConsume},
-	{"acks", benchAcks},
-	{"transactions", benchTransactions},
-	{"pipeline", benchPipeline},
-	{"restart", benchRestart},
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -43,38 +28,42 @@ func main() {
 }
 
 func run() error {
-	brokers := flag.String("brokers", "", "measure this cluster (host:port,…) instead of our own server binary")
-	only := flag.String("only", "", "comma-separated workloads: start,produce,acks,transactions,pipeline,restart")
-	seconds := flag.Duration("seconds", 4*time.Second, "length of each timed workload")
-	dir := flag.String("dir", "", "data folder of the server (default: a temporary folder, removed at the end)")
+	var f flags
+	flag.StringVar(&f.brokers, "brokers", "", "measure this cluster (host:port,…) instead of our own server binary")
+	flag.StringVar(&f.only, "only", "", "comma-separated workloads: start,produce,acks,paced,transactions,pipeline,topics,restart")
+	flag.DurationVar(&f.seconds, "seconds", 4*time.Second, "length of each timed workload")
+	flag.StringVar(&f.kafka, "kafka", "", "folder of Apache Kafka's jars: measure it and our server in turn")
+	flag.IntVar(&f.rounds, "rounds", 3, "rounds of -kafka, at least 1")
+	flag.StringVar(&f.results, "results", "", "write the table of -kafka to this file")
 	flag.Parse()
-
+	if f.rounds < 1 {
+		return fmt.Errorf("-rounds is %d, must be at least 1", f.rounds)
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-
-	e := &env{seconds: *seconds}
-	if *brokers != "" {
-		e.seeds = strings.Split(*brokers, ",")
-	} else {
-		s, err := newServer(ctx, *dir)
-		if err != nil {
-			return err
-		}
-		defer s.remove()
-		e.server = s
-		if err := s.start(ctx); err != nil {
-			return err
-		}
-		e.seeds = []string{s.addr}
+	if f.brokers != "" {
+		return measure(ctx, &env{seeds: strings.Split(f.brokers, ","), seconds: f.seconds, out: os.Stdout}, f.only)
 	}
-	chosen := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
-	for _, w := range workloads {
-		if len(chosen) > 0 && !slices.Contains(chosen, w.name) {
-			continue
-		}
-		if err := w.run(ctx, e); err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
-		}
+	work, err := os.MkdirTemp("", "millrace-bench-")
+	if err != nil {
+		return err
 	}
-	return nil
+	defer func() {
+		if err := os.RemoveAll(work); err != nil {
+			fmt.Fprintln(os.Stderr, "benchmarks:", err)
+		}
+	}()
+	bin, err := buildMillrace(ctx, work)
+	if err != nil {
+		return err
+	}
+	if f.kafka != "" {
+		return comparePeers(ctx, f, work, bin)
+	}
+	p, err := millrace(bin, filepath.Join(work, "data"))
+	if err != nil {
+		return err
+	}
+	_, err = measureProcess(ctx, p, f.seconds, f.only)
+	return err
 }

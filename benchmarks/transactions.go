@@ -11,7 +11,7 @@ import (
 // benchTransactions commits transactions of ten records, each client with its own transactional id.
 func benchTransactions(ctx context.Context, e *env) error {
 	for _, clients := range []int{1, 8, 32} {
-		topic, err := e.topic(ctx, "txn", 6)
+		topic, err := e.topic(ctx, "txn", 6, nil)
 		if err != nil {
 			return err
 		}
@@ -42,18 +42,21 @@ func benchTransactions(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		e.add(fmt.Sprintf("transactions of 10 records, %d clients", clients), "%.0f txn/s, p50 %s, p99 %s", n, lat.at(0.50), lat.at(0.99))
+		name := fmt.Sprintf("transactions of 10 records, %d clients", clients)
+		e.more(name, n, "txn/s")
+		e.less(name+": p50", lat.at(0.50), "ms")
+		e.less(name+": p99", lat.at(0.99), "ms")
 	}
 	return nil
 }
 
 // benchPipeline consumes, transforms, produces and commits in transactions of 100 ms.
 func benchPipeline(ctx context.Context, e *env) error {
-	in, err := e.topic(ctx, "in", 4)
+	in, err := e.topic(ctx, "in", 4, nil)
 	if err != nil {
 		return err
 	}
-	out, err := e.topic(ctx, "out", 4)
+	out, err := e.topic(ctx, "out", 4, nil)
 	if err != nil {
 		return err
 	}
@@ -100,6 +103,6 @@ func benchPipeline(ctx context.Context, e *env) error {
 		}
 	}
 	took := time.Since(began)
-	e.add("consume-transform-produce-commit, 100 ms transactions", "%.0f rec/s", float64(done)/took.Seconds())
+	e.more("consume-transform-produce-commit, 100 ms transactions", float64(done)/took.Seconds(), "rec/s")
 	return nil
 }

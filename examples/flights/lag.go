@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -76,10 +77,12 @@ func inputsOf(app *streams.App) ([]string, error) {
 	return names, nil
 }
 
-// behind counts records between a reader's positions and the last stable offsets. The last offsets of a transactional
-// topic are markers, which are no records, so an offset short of the end says nothing: what lies between is read.
+// behind counts records between a reader's positions and the high watermarks: 0 says that there is none, anything else
+// that there are some or may be. The last offsets of a transactional topic are markers, which are no records, so an
+// offset short of the end says nothing: what lies between is read. The last stable offset would be the wrong end: it
+// follows a confirmed commit with a delay.
 func (c *parts) behind(ctx context.Context, admin *kadm.Client, reader at, names ...string) (int, error) {
-	ends, err := admin.ListCommittedOffsets(ctx, names...)
+	ends, err := admin.ListEndOffsets(ctx, names...)
 	if err == nil {
 		err = ends.Error()
 	}
@@ -107,8 +110,13 @@ func (c *parts) behind(ctx context.Context, admin *kadm.Client, reader at, names
 	}
 	defer cl.Close()
 	records := 0
+	patience, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	for records == 0 && len(open) > 0 {
-		fs := cl.PollFetches(ctx)
+		fs := cl.PollFetches(patience)
+		if ctx.Err() == nil && patience.Err() != nil {
+			return 1, nil // a transaction is open: not known yet
+		}
 		if err := fs.Err0(); err != nil {
 			return 0, err
 		}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// buildMillrace builds the server binary into a folder.
+func buildMillrace(ctx context.Context, dir string) (string, error) {
+	bin := filepath.Join(dir, "millrace")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", bin, "github.com/millrace/millrace/cmd/millrace")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("building the server: %w", err)
+	}
+	return bin, nil
+}
+
+// millrace is our server on a fresh folder.
+func millrace(bin, dir string) (*process, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	return &process{name: "Millrace", dir: dir, addr: addr, command: func(ctx context.Context, p *process) *exec.Cmd {
+		return exec.CommandContext(ctx, bin, "server", "--data-dir", p.dir, "--listen", p.addr)
+	}}, nil
+}
+
+// kafka is Apache Kafka on a fresh folder, from the published jars in lib, as shipped: one node, broker and controller.
+func kafka(lib, dir string) (*process, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	controller, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "server.properties")
+	java := func(ctx context.Context, args ...string) *exec.Cmd {
+		return exec.CommandContext(ctx, "java", append([]string{"-cp", filepath.Join(lib, "*")}, args...)...)
+	}
+	return &process{name: "Apache Kafka", dir: filepath.Join(dir, "data"), addr: addr,
+		prepare: func(ctx context.Context, p *process) error {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(config, []byte(kafkaProperties(p.addr, controller, p.dir)), 0o644); err != nil {
+				return err
+			}
+			id, err := java(ctx, "kafka.tools.StorageTool", "random-uuid").Output()
+			if err != nil {
+				return fmt.Errorf("random-uuid: %w", err)
+			}
+			words := strings.Fields(string(id))
+			out, err := java(ctx, "kafka.tools.StorageTool", "format", "-t", words[len(words)-1], "-c", config).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("format: %w\n%s", err, out)
+			}
+			return nil
+		},
+		command: func(ctx context.Context, _ *process) *exec.Cmd {
+			return exec.CommandContext(ctx, "java", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+				"-XX:InitiatingHeapOccupancyPercent=35", "-cp", filepath.Join(lib, "*"), "kafka.Kafka", config)
+		}}, nil
+}
+
+func kafkaProperties(addr, controller, data string) string {
+	_, port, err := net.SplitHostPort(controller)
+	if err != nil {
+		panic("benchmarks: freeAddress gave " + strconv.Quote(controller))
+	}
+	return strings.Join([]string{
+		"process.roles=broker,controller", "node.id=1", "controller.quorum.voters=1@localhost:" + port,
+		"listeners=PLAINTEXT://" + addr + ",CONTROLLER://127.0.0.1:" + port, "advertised.listeners=PLAINTEXT://" + addr,
+		"controller.listener.names=CONTROLLER", "inter.broker.listener.name=PLAINTEXT",
+		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT", "log.dirs=" + data,
+		"offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
+		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
+		"group.initial.rebalance.delay.ms=0", "",
+	}, "\n")
+}
