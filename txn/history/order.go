@@ -44,10 +44,10 @@ func (c *checker) checkPolls() {
 }
 
 // keep forgets the places of partitions that are not assigned any more, or are read
-// from the start again.
+// from elsewhere: from the start, or from where a group is.
 func keep(places map[Key]place, e *Event) {
 	for k := range places {
-		if e.FromStart || !slices.Contains(e.Keys, k) {
+		if e.FromStart || e.Kind == Subscribe || !slices.Contains(e.Keys, k) {
 			delete(places, k)
 		}
 	}

@@ -1,7 +1,12 @@
 package workload_test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/txn/history"
+	"github.com/millrace/millrace/txn/history/historytest"
 	"github.com/millrace/millrace/txn/history/workload"
 )
 
@@ -26,7 +32,15 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// verdict checks a history, prints the report, and keeps a history that has an anomaly.
+// long is how long the clients work: a few seconds, and minutes with MILLRACE_SOAK=1.
+func long() time.Duration {
+	if os.Getenv("MILLRACE_SOAK") != "" {
+		return 3 * time.Minute
+	}
+	return 4 * time.Second
+}
+
+// verdict checks a history and shows the report. One with an anomaly is kept.
 func verdict(t *testing.T, events []history.Event) *history.Report {
 	t.Helper()
 	r, err := history.Check(events)
@@ -38,16 +52,135 @@ func verdict(t *testing.T, events []history.Event) *history.Report {
 		t.Fatal(err)
 	}
 	t.Log(b.String())
+	if !r.Valid() {
+		t.Errorf("anomalies: %v", r.Errors())
+		keep(t, events)
+	}
 	return r
 }
 
+func keep(t *testing.T, events []history.Event) {
+	t.Helper()
+	var b []byte
+	for i := range events {
+		b = append(events[i].AppendText(b), '\n')
+	}
+	name := filepath.Join(os.TempDir(), fmt.Sprintf("millrace-history-%d.txt", time.Now().UnixNano()))
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Error(err)
+		return
+	}
+	t.Logf("the history is in %s", name)
+}
+
+// busy fails when a history shows too little to say anything.
+func busy(t *testing.T, r *history.Report, events []history.Event) {
+	t.Helper()
+	consumed := 0
+	for i := range events {
+		for _, s := range events[i].Steps {
+			if s.Kind == history.StepOffsets && events[i].Type == history.OK {
+				consumed++
+			}
+		}
+	}
+	if r.Stats.Committed < 20 || r.Stats.Aborted == 0 || consumed == 0 {
+		t.Errorf("%d transactions committed, %d aborted, %d operations of groups: the history shows nothing", r.Stats.Committed, r.Stats.Aborted, consumed)
+	}
+}
+
+// TestHealthy: an undisturbed broker has no anomaly, and a history of it that is spoilt
+// has one.
 func TestHealthy(t *testing.T) {
+	t.Parallel()
 	b := brokertest.Start(t)
-	events, err := workload.Run(t.Context(), workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Duration: 3 * time.Second, Seed: seed(t)})
+	n := seed(t)
+	var phases []workload.Phase
+	events, err := workload.Run(t.Context(), workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Duration: long(), Seed: n,
+		Progress: func(p workload.Progress) {
+			if !slices.Contains(phases, p.Phase) {
+				phases = append(phases, p.Phase)
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := verdict(t, events); !r.Valid() {
-		t.Error("anomalies in a healthy broker")
+	if want := []workload.Phase{workload.Working, workload.Settling, workload.Draining}; len(phases) == 0 || phases[0] != want[0] || phases[len(phases)-1] != want[2] {
+		t.Errorf("phases %v, want %v", phases, want)
+	}
+	busy(t, verdict(t, events), events)
+	for _, tamper := range historytest.Tamperings() {
+		spoilt := historytest.Clone(events)
+		if !tamper.Apply(rand.New(rand.NewPCG(n, 9)), spoilt) {
+			t.Errorf("%s: no occasion", tamper.Name)
+			continue
+		}
+		r, err := history.Check(spoilt)
+		if err != nil {
+			t.Fatalf("%s: %v", tamper.Name, err)
+		}
+		if !slices.ContainsFunc(tamper.Shows, func(c history.Class) bool { return r.Counts[c] > 0 }) {
+			t.Errorf("%s: none of %v is found", tamper.Name, tamper.Shows)
+		}
+	}
+}
+
+// TestRestartsAndCrashes: clean restarts and power cuts under load take nothing and
+// double nothing.
+func TestRestartsAndCrashes(t *testing.T) {
+	t.Parallel()
+	node := brokertest.StartNode(t)
+	n := seed(t)
+	rng := rand.New(rand.NewPCG(n, 3))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var events []history.Event
+	done := make(chan error, 1)
+	started := make(chan struct{}, 1)
+	go func() {
+		var err error
+		events, err = workload.Run(ctx, workload.Options{Seeds: node.Seeds(), Dial: node.Dial, Duration: time.Hour, Seed: n, Patience: 2 * time.Minute,
+			Progress: func(p workload.Progress) {
+				select {
+				case started <- struct{}{}: // a tick of work
+				default:
+				}
+			}})
+		done <- err
+	}()
+	for over := time.Now().Add(2 * long()); time.Now().Before(over); {
+		for range 3 + rng.IntN(10) { // tenths of a second under load
+			select {
+			case <-started:
+			case err := <-done:
+				t.Fatalf("the workload ended early: %v", err)
+			}
+		}
+		if rng.IntN(3) == 0 {
+			node.Restart(t)
+		} else {
+			node.Crash(t, rng.Uint64())
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	busy(t, verdict(t, events), events)
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[string]workload.Options{
+		"Seeds":      {},
+		"Clients":    {Seeds: []string{"x"}, Clients: 1001},
+		"Topics":     {Seeds: []string{"x"}, Topics: -1},
+		"Partitions": {Seeds: []string{"x"}, Partitions: 1001},
+		"Duration":   {Seeds: []string{"x"}, Duration: 25 * time.Hour},
+		"Patience":   {Seeds: []string{"x"}, Patience: -1},
+	} {
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "Options."+want) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }
