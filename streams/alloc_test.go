@@ -65,6 +65,21 @@ var allocCases = []struct {
 		app.Stream[int64, int64]("in").GroupByKey().Windowed(streams.Tumbling(time.Hour)).
 			Aggregate(streams.Sum(func(v int64) int64 { return v }), streams.As("n")).ToStream().To("out")
 	}},
+	{"peek, split, merge", 0, func(app *streams.App) {
+		ways := app.Stream[int64, int64]("in").Peek(func(_, _ int64) {}).Split(streams.When(func(v int64) bool { return v < 0 }))
+		ways[0].Merge(ways[1]).To("out")
+	}},
+	{"reduce", 0, func(app *streams.App) {
+		app.Stream[int64, int64]("in").GroupByKey().Reduce(func(a, b int64) int64 { return a + b }, streams.As("n")).To("out")
+	}},
+	{"table: map, filter", 0, func(app *streams.App) {
+		app.Stream[int64, int64]("in").ToTable(streams.As("t")).MapValues(func(v int64) int64 { return v + 1 }).
+			Filter(func(v int64) bool { return v != 0 }).To("out")
+	}},
+	{"left join", 0, func(app *streams.App) {
+		app.Stream[int64, int64]("in").LeftJoinTable(app.Table[int64, int64]("t").MapValues(func(v int64) int64 { return v }),
+			func(v int64, row streams.Maybe[int64]) int64 { return v + row.V }).To("out")
+	}},
 	{"join", 0, func(app *streams.App) {
 		app.Stream[int64, int64]("in").JoinTable(app.Table[int64, int64]("t"), func(v, row int64) int64 { return v + row }).To("out")
 	}},

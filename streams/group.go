@@ -44,7 +44,7 @@ func (s Stream[K, V]) GroupByKey(opts ...Opt) Grouped[K, V] {
 
 // input is the grouped stream in the tasks that own its keys.
 func (g Grouped[K, V]) input() Stream[K, V] {
-	s := g.stream.repartition(g.name, g.opts)
+	s := g.stream.repartition(g.name, false, g.opts)
 	if g.opts.key != nil && !g.stream.rekeyed {
 		s.key = codec[K](s.app, s.node, "key", g.opts.key, nil)
 	}
@@ -75,35 +75,23 @@ func Fold[V, A any](init func() A, add func(A, V) A) Agg[V, A] {
 	return Agg[V, A]{Init: init, Add: add}
 }
 
-// adder fits an aggregation to its node.
-func adder[K, V, A any](agg Agg[V, A]) operator.Adder[K, V, A] {
-	return operator.Adder[K, V, A]{Init: agg.Init, New: func() operator.AddFunc[K, V, A] {
-		return func(_ context.Context, r *operator.Record[K, V], a A) (A, error) { return agg.Add(a, r.Value), nil }
-	}}
-}
-
-// tryAdder fits a function that sees the whole record and may fail.
-func tryAdder[K, V, A any](init func() A, add func(context.Context, *Record[K, V], A) (A, error)) operator.Adder[K, V, A] {
-	return operator.Adder[K, V, A]{Init: init, New: func() operator.AddFunc[K, V, A] {
-		var in Record[K, V]
-		return func(ctx context.Context, r *operator.Record[K, V], a A) (A, error) {
-			in.show(r)
-			return add(ctx, &in, a)
-		}
-	}}
-}
-
-// counter counts records, whatever their values.
-func counter[K, V any]() operator.Adder[K, V, int64] {
-	return operator.Adder[K, V, int64]{Init: func() int64 { return 0 }, New: func() operator.AddFunc[K, V, int64] {
-		return func(_ context.Context, _ *operator.Record[K, V], n int64) (int64, error) { return n + 1, nil }
-	}}
-}
-
 // Count counts the records of each key. Null keys and null values are not
 // counted.
 func (g Grouped[K, V]) Count(opts ...Opt) Table[K, int64] {
 	return aggregate(g, "count", counter[K, V](), opts)
+}
+
+// Reduce keeps one value of each key: the first as it is, then what f makes of
+// it and the next. Null keys and null values are dropped; a nil result deletes
+// the row.
+func (g Grouped[K, V]) Reduce(f func(V, V) V, opts ...Opt) Table[K, V] {
+	return aggregate(g, "reduce", reducer[K](f), opts)
+}
+
+// TryReduce is Reduce with a function that sees the whole new record and may
+// fail. When it fails, the row stays as it was.
+func (g Grouped[K, V]) TryReduce(f func(ctx context.Context, reduced V, r *Record[K, V]) (V, error), opts ...Opt) Table[K, V] {
+	return aggregate(g, "reduce", tryReducer(f), opts)
 }
 
 // Aggregate keeps an aggregate of each key's values. Null keys and null values
@@ -120,16 +108,29 @@ func (g Grouped[K, V]) TryAggregate[A any](init func() A, add func(context.Conte
 
 func aggregate[K, V, A any](g Grouped[K, V], kind string, add operator.Adder[K, V, A], opts []Opt) Table[K, A] {
 	s := g.input()
+	return keep(s.place, s.key, kind, add, opts)
+}
+
+// keep adds an aggregation behind a place whose records are in the tasks that
+// own their keys.
+func keep[K, V, A any](s place[K, V], key *operator.Codec[K], kind string, add operator.Adder[K, V, A], opts []Opt) Table[K, A] {
 	a := s.app
 	o := a.collect(kind+" behind "+s.node.Name, opts, forAggregate)
-	t := Table[K, A]{place: behind[K, A](a, s.node, kind, o.as)}
-	n := t.node
-	n.Shape = "rows " + pair[K, A]()
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
-	t.store = n.Name
-	t.key, t.val = codec(a, n, "key", o.key, s.key), codec[A](a, n, "value", o.val, nil)
-	readable(a, n, "value", t.val)
-	op := &operator.Aggregate[K, V, A]{Node: n.Name, Store: t.store, Handler: a.handler(o), Key: t.key, Value: t.val, Adder: add, Out: t.out}
+	t := stored[K, A](a, s.node, kind, o, key, nil)
+	op := &operator.Aggregate[K, V, A]{Node: t.node.Name, Store: t.node.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Out: t.out}
 	s.out.Attach(op.Build)
+	return t
+}
+
+// stored adds a node that keeps a table in a store of its own.
+func stored[K, V any](a *App, parent *topology.Node, kind string, o options, key *operator.Codec[K], val *operator.Codec[V]) Table[K, V] {
+	t := Table[K, V]{place: behind[K, V](a, parent, kind, o.as), demand: new(operator.Demand)}
+	n := t.node
+	n.Shape = "rows " + pair[K, V]()
+	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	t.key, t.val = codec(a, n, "key", o.key, key), codec(a, n, "value", o.val, val)
+	readable(a, n, "value", t.val)
+	t.view, t.stores = operator.StoreView(n.Name, t.val), []string{n.Name}
+	a.graph.Copartition(parent, parent)
 	return t
 }

@@ -13,39 +13,72 @@ import (
 //
 // The topics of both sides must have the same number of partitions.
 func (s Stream[K, V]) JoinTable[VT, VR any](t Table[K, VT], f func(V, VT) VR, opts ...Opt) Stream[K, VR] {
-	return joinTable(s, t, func() operator.JoinFunc[K, V, VT, VR] {
-		return func(_ context.Context, r *operator.Record[K, V], row VT) (VR, error) { return f(r.Value, row), nil }
+	return joinTable(s, t, false, func() operator.JoinFunc[K, V, VT, VR] {
+		return func(_ context.Context, r *operator.Record[K, V], row VT, _ bool) (VR, error) {
+			return f(r.Value, row), nil
+		}
 	}, opts)
 }
 
 // TryJoinTable is JoinTable with a function that sees the whole record and may
 // fail.
 func (s Stream[K, V]) TryJoinTable[VT, VR any](t Table[K, VT], f func(context.Context, *Record[K, V], VT) (VR, error), opts ...Opt) Stream[K, VR] {
-	return joinTable(s, t, func() operator.JoinFunc[K, V, VT, VR] {
+	return joinTable(s, t, false, func() operator.JoinFunc[K, V, VT, VR] {
 		var in Record[K, V]
-		return func(ctx context.Context, r *operator.Record[K, V], row VT) (VR, error) {
+		return func(ctx context.Context, r *operator.Record[K, V], row VT, _ bool) (VR, error) {
 			in.show(r)
 			return f(ctx, &in, row)
 		}
 	}, opts)
 }
 
-func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], f func() operator.JoinFunc[K, V, VT, VR], opts []Opt) Stream[K, VR] {
-	o := s.app.collect("join-table behind "+s.node.Name, opts, forJoin)
+// Maybe is the side of a join that may be missing: V is the zero value unless OK.
+type Maybe[T any] struct {
+	V  T
+	OK bool
+}
+
+// LeftJoinTable is JoinTable that keeps the records without a row, those with a
+// null key included. Null values are dropped and counted.
+func (s Stream[K, V]) LeftJoinTable[VT, VR any](t Table[K, VT], f func(V, Maybe[VT]) VR, opts ...Opt) Stream[K, VR] {
+	return joinTable(s, t, true, func() operator.JoinFunc[K, V, VT, VR] {
+		return func(_ context.Context, r *operator.Record[K, V], row VT, found bool) (VR, error) {
+			return f(r.Value, Maybe[VT]{row, found}), nil
+		}
+	}, opts)
+}
+
+// TryLeftJoinTable is LeftJoinTable with a function that sees the whole record
+// and may fail.
+func (s Stream[K, V]) TryLeftJoinTable[VT, VR any](t Table[K, VT], f func(context.Context, *Record[K, V], Maybe[VT]) (VR, error), opts ...Opt) Stream[K, VR] {
+	return joinTable(s, t, true, func() operator.JoinFunc[K, V, VT, VR] {
+		var in Record[K, V]
+		return func(ctx context.Context, r *operator.Record[K, V], row VT, found bool) (VR, error) {
+			in.show(r)
+			return f(ctx, &in, Maybe[VT]{row, found})
+		}
+	}, opts)
+}
+
+func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], left bool, f func() operator.JoinFunc[K, V, VT, VR], opts []Opt) Stream[K, VR] {
+	kind := "join-table"
+	if left {
+		kind = "left-join-table"
+	}
+	o := s.app.collect(kind+" behind "+s.node.Name, opts, forJoin)
 	if s.key == nil {
 		s.key = t.key // nothing else is said of the new key: partition it as the table is
 	}
-	in := s.repartition("", options{onError: o.onError})
-	next := Stream[K, VR]{place: behind[K, VR](s.app, in.node, "join-table", o.as), key: in.key}
+	in := s.repartition("", left, options{onError: o.onError})
+	next := Stream[K, VR]{place: behind[K, VR](s.app, in.node, kind, o.as), key: in.key}
 	if s.app != t.app {
 		s.app.graph.Fail(next.node, "the table %s belongs to another application", t.node.Name)
 		return next
 	}
-	next.node.Reads = []string{t.store}
+	next.node.Reads = t.stores
 	s.app.graph.Copartition(in.node, t.node)
 	// The table's own codec: a row is found by the bytes of its key.
-	op := &operator.JoinTable[K, V, VT, VR]{Node: next.node.Name, Store: t.store, Handler: s.app.handler(o),
-		Key: t.key, Row: t.val, New: f, Out: next.out}
+	op := &operator.JoinTable[K, V, VT, VR]{Node: next.node.Name, Left: left, Table: t.view, Handler: s.app.handler(o), Key: t.key, New: f, Out: next.out}
 	in.out.Attach(op.Build)
 	return next
 }

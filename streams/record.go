@@ -54,6 +54,12 @@ func (r *Record[K, V]) show(in *operator.Record[K, V]) {
 	r.Time = time.UnixMilli(in.TimeMs).UTC()
 }
 
+// showWindowed fills a public record from the internal one of a result.
+func (r *Record[K, V]) showWindowed(in *operator.Record[window.Windowed[K], V]) {
+	r.Key, r.Value, r.Headers = in.Key.Key, in.Value, in.Headers
+	r.Time = time.UnixMilli(in.TimeMs).UTC()
+}
+
 // store writes a returned record into an internal one that already has time
 // and headers of the input.
 func (r *Record[K, V]) store(to *operator.Record[K, V], key operator.Nil[K], val operator.Nil[V]) {

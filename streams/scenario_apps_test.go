@@ -61,7 +61,6 @@ func refuse(_ context.Context, r *streams.Record[text, text]) (text, error) {
 func in(app *streams.App) streams.Stream[text, text] { return app.Stream[text, text]("in") }
 
 func (s *scenario) windows() streams.Windows {
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	return streams.Tumbling(ms(s.Params.SizeMs), streams.Grace(ms(s.Params.GraceMs)))
 }
 

@@ -158,13 +158,25 @@ func to[K, V any](s place[K, V], topic string, key *operator.Codec[K], val *oper
 func (s Stream[K, V]) Repartition(opts ...Opt) Stream[K, V] {
 	o := s.app.collect("repartition behind "+s.node.Name, opts, forGroup)
 	s.rekeyed = true
-	return s.repartition(o.as, o)
+	far := s.repartition(o.as, false, o)
+	next := far
+	next.out = new(operator.Outlet[K, V])
+	op := &operator.DropNullKeys[K, V]{Node: far.node.Name, Out: next.out}
+	far.out.Attach(op.Build)
+	return next
+}
+
+// far is the far end of a repartition topic.
+type far[K, V any] struct {
+	Stream[K, V]
+	near *operator.To[K, V]
 }
 
 // repartition returns the stream with its records in the tasks that own their
 // keys: itself, if no key has changed, else the far end of a topic. Everything
-// behind the same place and name shares the topic.
-func (s Stream[K, V]) repartition(name string, o options) Stream[K, V] {
+// behind the same place and name shares the topic. Null keys do not pass unless
+// somebody behind it wants them; whoever does not drops them once more.
+func (s Stream[K, V]) repartition(name string, nullKeys bool, o options) Stream[K, V] {
 	if !s.rekeyed {
 		return s
 	}
@@ -176,16 +188,23 @@ func (s Stream[K, V]) repartition(name string, o options) Stream[K, V] {
 		name string
 	}
 	same := id{s.out, name}
-	if far, ok := s.app.repartitioned[same].(Stream[K, V]); ok {
-		return far
+	f, ok := s.app.repartitioned[same].(far[K, V])
+	if !ok {
+		f = s.cut(name, o)
+		s.app.repartitioned[same] = f
 	}
+	f.near.NullKeys = f.near.NullKeys || nullKeys
+	return f.Stream
+}
+
+// cut puts a repartition topic behind the stream.
+func (s Stream[K, V]) cut(name string, o options) far[K, V] {
 	sink, source := s.app.graph.Repartition(s.node, name)
 	sink.Detail, source.Detail = pair[K, V](), pair[K, V]()
-	far := Stream[K, V]{place: place[K, V]{s.app, source, new(operator.Outlet[K, V])}}
-	far.key, far.val = codec(s.app, source, "key", o.key, s.key), codec(s.app, source, "value", o.val, s.val)
-	op := &operator.To[K, V]{Node: sink.Name, Topic: sink.Topic, Handler: s.app.handler(o), Key: far.key, Value: far.val, Repartition: true}
-	s.out.Attach(op.Build)
-	far.readFrom(source.Topic, s.app.handler(o))
-	s.app.repartitioned[same] = far
-	return far
+	f := far[K, V]{Stream: Stream[K, V]{place: place[K, V]{s.app, source, new(operator.Outlet[K, V])}}}
+	f.key, f.val = codec(s.app, source, "key", o.key, s.key), codec(s.app, source, "value", o.val, s.val)
+	f.near = &operator.To[K, V]{Node: sink.Name, Topic: sink.Topic, Handler: s.app.handler(o), Key: f.key, Value: f.val, Repartition: true}
+	s.out.Attach(f.near.Build)
+	f.readFrom(source.Topic, s.app.handler(o))
+	return f
 }

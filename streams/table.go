@@ -9,9 +9,11 @@ import (
 // null value deletes the key's row.
 type Table[K, V any] struct {
 	place[K, V]
-	store string
-	key   *operator.Codec[K]
-	val   *operator.Codec[V]
+	key    *operator.Codec[K]
+	val    *operator.Codec[V]
+	view   operator.View[V] // of its rows, for look-ups
+	stores []string         // that the view reads
+	demand *operator.Demand // for the old values of rows
 }
 
 // Table reads a topic as a table. Its store needs no changelog of its own: the
@@ -30,13 +32,14 @@ func (a *App) Table[K, V any](topic string, opts ...Opt) Table[K, V] {
 	o := a.collect("table "+topic, opts, forTable)
 	n := a.graph.Source("table", topic, o.as)
 	n.Detail = pair[K, V]()
-	t := Table[K, V]{place: place[K, V]{a, n, new(operator.Outlet[K, V])}, store: n.Name}
+	t := Table[K, V]{place: place[K, V]{a, n, new(operator.Outlet[K, V])}, stores: []string{n.Name}, demand: new(operator.Demand)}
 	t.key, t.val = codec[K](a, n, "key", o.key, nil), codec[V](a, n, "value", o.val, nil)
 	readable(a, n, "key", t.key)
 	readable(a, n, "value", t.val)
-	src := &operator.TableSource[K, V]{Node: n.Name, Topic: topic, Store: t.store, Handler: a.handler(o), Key: t.key, Value: t.val, Out: t.out}
+	t.view = operator.StoreView(n.Name, t.val)
+	src := &operator.TableSource[K, V]{Node: n.Name, Topic: topic, Store: n.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.out}
 	n.Root = &operator.Root{Topic: topic, Build: src.Build}
-	n.Store = &topology.Store{Name: t.store, InMemory: o.inMemory, Changelog: topic, FromSource: src.Restorer()}
+	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topic, FromSource: src.Restorer()}
 	n.Shape = "rows " + pair[K, V]()
 	if _, ok := a.sources[same]; !ok {
 		a.sources[same] = t

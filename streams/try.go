@@ -9,7 +9,11 @@ import (
 
 // TryFilter is Filter with a function that sees the whole record and may fail.
 func (s Stream[K, V]) TryFilter(keep func(context.Context, *Record[K, V]) (bool, error), opts ...Opt) Stream[K, V] {
-	return s.filter("filter", func() operator.Predicate[K, V] {
+	return s.filter("filter", tryPredicate(keep), opts)
+}
+
+func tryPredicate[K, V any](keep func(context.Context, *Record[K, V]) (bool, error)) func() operator.Predicate[K, V] {
+	return func() operator.Predicate[K, V] {
 		var in Record[K, V]
 		nils := operator.NilOf[V]()
 		return func(ctx context.Context, r *operator.Record[K, V]) (bool, error) {
@@ -19,7 +23,7 @@ func (s Stream[K, V]) TryFilter(keep func(context.Context, *Record[K, V]) (bool,
 			in.show(r)
 			return keep(ctx, &in)
 		}
-	}, opts)
+	}
 }
 
 // TryMapValues is MapValues with a function that sees the whole record and may

@@ -45,6 +45,19 @@ func (g WGrouped[K, V]) Count(opts ...Opt) WTable[K, int64] {
 	return windowed(g, "count", counter[K, V](), true, opts)
 }
 
+// Reduce keeps one value of each key and window: the first as it is, then what f
+// makes of it and the next. Null keys are dropped; null values too, but for types
+// that have a nil: f gets those, and as a first value they are no row.
+func (g WGrouped[K, V]) Reduce(f func(V, V) V, opts ...Opt) WTable[K, V] {
+	return windowed(g, "reduce", reducer[K](f), !operator.NilOf[V]().Strict(true), opts)
+}
+
+// TryReduce is Reduce with a function that sees the whole new record and may
+// fail. When it fails, the row stays as it was.
+func (g WGrouped[K, V]) TryReduce(f func(ctx context.Context, reduced V, r *Record[K, V]) (V, error), opts ...Opt) WTable[K, V] {
+	return windowed(g, "reduce", tryReducer(f), !operator.NilOf[V]().Strict(true), opts)
+}
+
 // Aggregate keeps an aggregate of the values of each key and window. Null keys
 // are dropped; null values too, but for types that have a nil: those are added.
 func (g WGrouped[K, V]) Aggregate[A any](agg Agg[V, A], opts ...Opt) WTable[K, A] {
@@ -63,7 +76,10 @@ type WTable[K, V any] struct {
 	closed *operator.Outlet[window.Windowed[K], V] // end of the final results; out is it too after OnClose
 	key    *operator.Codec[K]
 	val    *operator.Codec[V]
+	demand *operator.Demand // for the old values of rows
 	sizeMs int64
+	// final: the results are final ones. filtered: some are left out already.
+	final, filtered bool
 }
 
 func windowed[K, V, A any](g WGrouped[K, V], kind string, add operator.Adder[K, V, A], takesNull bool, opts []Opt) WTable[K, A] {
@@ -85,13 +101,14 @@ func windowed[K, V, A any](g WGrouped[K, V], kind string, add operator.Adder[K, 
 	n.Shape = "rows " + pair[K, A]() + " in windows of " + (time.Duration(spec.SizeMs) * time.Millisecond).String()
 	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Windowed: true, RetentionMs: retention,
 		Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
-	t := WTable[K, A]{closed: new(operator.Outlet[window.Windowed[K], A]), sizeMs: spec.SizeMs}
+	a.graph.Copartition(s.node, s.node)
+	t := WTable[K, A]{closed: new(operator.Outlet[window.Windowed[K], A]), demand: new(operator.Demand), sizeMs: spec.SizeMs}
 	t.place = place[window.Windowed[K], A]{a, n, new(operator.Outlet[window.Windowed[K], A])}
 	t.key, t.val = codec(a, n, "key", o.key, s.key), codec[A](a, n, "value", o.val, nil)
 	readable(a, n, "key", t.key)
 	readable(a, n, "value", t.val)
 	op := &operator.WindowedAggregate[K, V, A]{Node: n.Name, Store: n.Name, Handler: a.handler(o), Spec: spec, RetentionMs: retention,
-		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Updates: t.out, Closed: t.closed}
+		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Demand: t.demand, Updates: t.out, Closed: t.closed}
 	s.out.Attach(op.Build)
 	return t
 }
@@ -101,12 +118,16 @@ func windowed[K, V, A any](g WGrouped[K, V], kind string, add operator.Adder[K, 
 // closes windows; in a partition without new records nothing closes.
 func (t WTable[K, V]) OnClose(opts ...Opt) WTable[K, V] {
 	o := t.app.collect("on-close behind "+t.node.Name, opts, forClose)
-	if t.out == t.closed {
+	if t.final {
 		return t
 	}
 	n := t.app.graph.Add(t.node, "on-close", o.as)
 	n.Detail = t.node.Detail
+	if t.filtered {
+		t.app.graph.Fail(n, "OnClose belongs in front of Filter: it is the final results that are to be filtered")
+	}
 	final := t
+	final.final = true
 	final.place = place[window.Windowed[K], V]{t.app, n, t.closed}
 	return final
 }
@@ -129,7 +150,7 @@ func (t WTable[K, V]) TryMap[KR, VR any](f func(context.Context, Window, *Record
 			if null.Strict(r.NullValue) {
 				return false, nil
 			}
-			in = Record[K, V]{Key: r.Key.Key, Value: r.Value, Time: time.UnixMilli(r.TimeMs).UTC(), Headers: r.Headers}
+			in.showWindowed(r)
 			out, err := f(ctx, r.Key.Window, &in)
 			out.store(to, key, val)
 			return true, err

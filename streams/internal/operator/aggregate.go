@@ -6,9 +6,10 @@ import (
 	"github.com/millrace/millrace/streams/internal/task"
 )
 
-// AddFunc adds a record to an aggregate. The aggregate given is the node's
-// own: it may be changed in place.
-type AddFunc[K, V, A any] func(ctx context.Context, r *Record[K, V], a A) (A, error)
+// AddFunc adds a record to an aggregate; fresh says that there was none and a is
+// what Init returned. The aggregate given is the node's own: it may be changed
+// in place.
+type AddFunc[K, V, A any] func(ctx context.Context, r *Record[K, V], a A, fresh bool) (A, error)
 
 // Adder is what an aggregation does with records.
 type Adder[K, V, A any] struct {
@@ -27,6 +28,7 @@ type Aggregate[K, V, A any] struct {
 	Key     *Codec[K]
 	Value   *Codec[A]
 	Adder   Adder[K, V, A]
+	Demand  *Demand // for the old values of rows
 	Out     *Outlet[K, A]
 }
 
@@ -37,7 +39,7 @@ func (a *Aggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	n.fold = newFold(n.site, rows, a.Adder)
+	n.fold = newFold(n.site, rows, a.Adder, a.Demand)
 	n.next, err = a.Out.Build(b)
 	return n, err
 }
@@ -70,6 +72,7 @@ func (n *aggregate[K, V, A]) Push(r *Record[K, V]) error {
 	}
 	n.out.Key, n.out.Headers = r.Key, r.Headers
 	n.out.Value, n.out.NullValue, n.out.TimeMs = n.fold.result, n.fold.null, n.fold.timeMs
+	n.out.Old = n.fold.before
 	return n.next.Push(&n.out)
 }
 
@@ -86,10 +89,17 @@ type fold[K, V, A any] struct {
 	result A
 	null   bool
 	timeMs int64
+	// before is the row before the last update; nil if nobody asks for it. It is
+	// decoded on its own, as add may change its aggregate in place.
+	before *Old[A]
 }
 
-func newFold[K, V, A any](site *Site, rows *Rows[A], adder Adder[K, V, A]) fold[K, V, A] {
-	return fold[K, V, A]{site: site, rows: rows, init: adder.Init, add: adder.New(), nils: NilOf[A]()}
+func newFold[K, V, A any](site *Site, rows *Rows[A], adder Adder[K, V, A], demand *Demand) fold[K, V, A] {
+	f := fold[K, V, A]{site: site, rows: rows, init: adder.Init, add: adder.New(), nils: NilOf[A]()}
+	if demand.raised {
+		f.before = new(Old[A])
+	}
+	return f
 }
 
 // update adds r to its row. done false with a nil error: the record was left
@@ -127,6 +137,9 @@ func (f *fold[K, V, A]) compute(r *Record[K, V], rowKey func() ([]byte, error)) 
 	}
 	var a A
 	timeMs, ok, fatal := f.rows.Get(key, &a)
+	if fatal == nil && f.before != nil {
+		fatal = f.rows.GetOld(key, f.before)
+	}
 	if fatal != nil {
 		return nil, fatal, nil
 	}
@@ -137,7 +150,7 @@ func (f *fold[K, V, A]) compute(r *Record[K, V], rowKey func() ([]byte, error)) 
 	} else {
 		a = f.init()
 	}
-	f.result, err = f.add(f.site.ctx, r, a)
+	f.result, err = f.add(f.site.ctx, r, a, !ok)
 	f.site.leave()
 	if err != nil {
 		return nil, nil, err

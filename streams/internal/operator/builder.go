@@ -16,7 +16,10 @@ type Root struct {
 
 // Builder is at hand while a task is being built: nodes get their site, their
 // store and their clock from it.
-type Builder struct{ t *Task }
+type Builder struct {
+	t      *Task
+	joints map[any]any // nodes with several parents, by identity; see Join
+}
 
 // NewTask builds the nodes behind the given sources for one partition.
 func NewTask(env task.Env, roots []Root) (*Task, error) {
@@ -27,7 +30,7 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 	if t.ctx == nil {
 		t.ctx = context.Background()
 	}
-	b := &Builder{t}
+	b := &Builder{t: t, joints: map[any]any{}}
 	for _, root := range roots {
 		e, err := root.Build(b)
 		if err != nil {

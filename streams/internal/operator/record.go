@@ -15,7 +15,23 @@ type Record[K, V any] struct {
 	Headers   []task.Header
 	NullKey   bool // Key is the zero value and stands for null
 	NullValue bool // Value is the zero value and stands for null
+	// Old, in updates of a table, is what the row was before, if the node that
+	// keeps the row was asked for it; else nil. Records of streams have none.
+	Old *Old[V]
 }
+
+// Old is the value of a row before an update.
+type Old[V any] struct {
+	Value V
+	Null  bool // there was no row
+}
+
+// Demand is raised, while the topology is being written, by nodes that need the
+// old values of a table's updates.
+type Demand struct{ raised bool }
+
+// Raise asks for old values.
+func (d *Demand) Raise() { d.raised = true }
 
 // Sink takes records; see the package comment for who owns them.
 type Sink[K, V any] interface {
@@ -69,6 +85,19 @@ func (o *Outlet[K, V]) Build(b *Builder) (Sink[K, V], error) {
 		f.to = append(f.to, s)
 	}
 	return f, nil
+}
+
+// Join gives a node with several parents its only instance in a task: the
+// first parent builds it, the others get the same.
+func Join[T any](b *Builder, id any, build func() (T, error)) (T, error) {
+	if made, ok := b.joints[id]; ok {
+		return made.(T), nil
+	}
+	made, err := build()
+	if err == nil {
+		b.joints[id] = made
+	}
+	return made, err
 }
 
 // fan pushes to all nodes of an outlet; to none, when nothing is attached.

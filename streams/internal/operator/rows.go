@@ -39,6 +39,15 @@ func (s *Rows[V]) Get(key []byte, v *V) (timeMs int64, ok bool, err error) {
 	return timeMs, err == nil, err
 }
 
+// GetOld reads the row of an encoded key as the old value of an update.
+func (s *Rows[V]) GetOld(key []byte, old *Old[V]) error {
+	var zero V
+	old.Value = zero
+	_, ok, err := s.Get(key, &old.Value)
+	old.Null = !ok
+	return err
+}
+
 func (s *Rows[V]) decode(row []byte, v *V) (timeMs int64, err error) {
 	if len(row) < 8 {
 		return 0, fmt.Errorf("store %s: a row has %d bytes, its timestamp alone takes 8", s.name, len(row))

@@ -13,32 +13,33 @@ type To[K, V any] struct {
 	Handler task.Handler
 	Key     *Codec[K]
 	Value   *Codec[V]
-	// Repartition topics take no null keys: nothing behind one could own them.
-	// They are dropped here, before they cost a network trip, and counted.
-	Repartition bool
+	// Repartition topics take no null keys, unless a left join behind one wants
+	// them (NullKeys): nothing else could own them. They are dropped here, before
+	// they cost a network trip, and counted.
+	Repartition, NullKeys bool
 }
 
 // Build makes the node of one task.
 func (s *To[K, V]) Build(b *Builder) (Sink[K, V], error) {
 	return &to[K, V]{
-		site: b.Site(s.Node, task.Encode, s.Handler), key: s.Key, val: s.Value, repartition: s.Repartition,
+		site: b.Site(s.Node, task.Encode, s.Handler), key: s.Key, val: s.Value, dropNullKeys: s.Repartition && !s.NullKeys,
 		out:  task.Out{Topic: s.Topic, Partition: task.ByKey},
 		kbuf: buffer(), vbuf: buffer(),
 	}, nil
 }
 
 type to[K, V any] struct {
-	site        *Site
-	key         *Codec[K]
-	val         *Codec[V]
-	repartition bool
-	out         task.Out
-	kbuf, vbuf  []byte
+	site         *Site
+	key          *Codec[K]
+	val          *Codec[V]
+	dropNullKeys bool
+	out          task.Out
+	kbuf, vbuf   []byte
 }
 
 // Push implements Sink.
 func (n *to[K, V]) Push(r *Record[K, V]) error {
-	if n.repartition && r.NullKey {
+	if n.dropNullKeys && r.NullKey {
 		n.site.drop(dropNullKey)
 		return nil
 	}

@@ -34,28 +34,29 @@ type filter[K, V any] struct {
 
 // Push implements Sink.
 func (n *filter[K, V]) Push(r *Record[K, V]) error {
-	n.site.enter()
-	keep, err := n.keep(n.site.ctx, r)
-	n.site.leave()
-	if err != nil {
-		if keep, err = n.retry(r, err); err != nil {
-			return err
-		}
-	}
-	if !keep {
-		return nil
+	keep, _, err := n.test(r)
+	if err != nil || !keep {
+		return err
 	}
 	return n.next.Push(r)
 }
 
-func (n *filter[K, V]) retry(r *Record[K, V], cause error) (keep bool, err error) {
-	done, err := n.site.retry(cause, func() (err error) {
+// test calls the predicate. left: it failed, and the error chain leaves the
+// record out.
+func (n *filter[K, V]) test(r *Record[K, V]) (keep, left bool, err error) {
+	n.site.enter()
+	keep, err = n.keep(n.site.ctx, r)
+	n.site.leave()
+	if err == nil {
+		return keep, false, nil
+	}
+	done, err := n.site.retry(err, func() (err error) {
 		n.site.enter()
-		defer n.site.leave()
 		keep, err = n.keep(n.site.ctx, r)
+		n.site.leave()
 		return err
 	})
-	return keep && done, err
+	return keep && done, !done, err
 }
 
 // Func writes the record that follows from in to out, whose time and headers
@@ -167,4 +168,30 @@ func (n *flatMapValues[K, V, VR]) call(r *Record[K, V]) (err error) {
 	n.values, err = n.fn(n.site.ctx, r, n.values[:0])
 	n.site.leave()
 	return err
+}
+
+// DropNullKeys leaves out what has no key.
+type DropNullKeys[K, V any] struct {
+	Node string
+	Out  *Outlet[K, V]
+}
+
+// Build makes the node of one task.
+func (d *DropNullKeys[K, V]) Build(b *Builder) (Sink[K, V], error) {
+	next, err := d.Out.Build(b)
+	return &dropNullKeys[K, V]{site: b.Site(d.Node, task.Process, nil), next: next}, err
+}
+
+type dropNullKeys[K, V any] struct {
+	site *Site
+	next Sink[K, V]
+}
+
+// Push implements Sink.
+func (n *dropNullKeys[K, V]) Push(r *Record[K, V]) error {
+	if r.NullKey {
+		n.site.drop(dropNullKey)
+		return nil
+	}
+	return n.next.Push(r)
 }

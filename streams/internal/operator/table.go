@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/millrace/millrace/streams/internal/task"
-	"github.com/millrace/millrace/streams/state"
 )
 
 // TableSource keeps the latest value of each key of a topic in a store and
@@ -17,6 +16,7 @@ type TableSource[K, V any] struct {
 	Handler task.Handler
 	Key     *Codec[K]
 	Value   *Codec[V]
+	Demand  *Demand // for the old values of rows
 	Out     *Outlet[K, V]
 }
 
@@ -24,21 +24,24 @@ type TableSource[K, V any] struct {
 func (s *TableSource[K, V]) Build(b *Builder) (Entry, error) {
 	n := &tableSource[K, V]{site: b.Site(s.Node, task.Decode, s.Handler), key: s.Key, val: s.Value}
 	var err error
-	if n.store, err = b.Store(s.Store); err != nil {
+	if n.rows, err = NewRows(b, n.site, s.Store, s.Value); err != nil {
 		return nil, err
+	}
+	if s.Demand.raised {
+		n.out.Old = new(Old[V])
 	}
 	n.next, err = s.Out.Build(b)
 	return n, err
 }
 
 type tableSource[K, V any] struct {
-	site  *Site
-	key   *Codec[K]
-	val   *Codec[V]
-	store state.Store
-	next  Sink[K, V]
-	out   Record[K, V]
-	row   []byte
+	site *Site
+	key  *Codec[K]
+	val  *Codec[V]
+	rows *Rows[V]
+	next Sink[K, V]
+	out  Record[K, V]
+	row  []byte
 }
 
 // Process implements Entry.
@@ -51,11 +54,16 @@ func (n *tableSource[K, V]) Process(r *task.Record) error {
 	if err != nil || !ok {
 		return err
 	}
+	if n.out.Old != nil {
+		if err := n.rows.GetOld(r.Key, n.out.Old); err != nil {
+			return err
+		}
+	}
 	if r.Value == nil {
-		err = n.store.Delete(r.Key)
+		err = n.rows.Delete(r.Key)
 	} else {
 		n.row = appendSourceRow(n.row[:0], r)
-		err = n.store.Put(r.Key, n.row)
+		err = n.rows.store.Put(r.Key, n.row)
 	}
 	if err != nil {
 		return err

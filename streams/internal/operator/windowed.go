@@ -31,6 +31,7 @@ type WindowedAggregate[K, V, A any] struct {
 	// with a nil, and for a count, which does not look at values: null values
 	// are counted in windows, unlike without.
 	TakesNull bool
+	Demand    *Demand // for the old values of rows
 	Updates   *Outlet[window.Windowed[K], A]
 	Closed    *Outlet[window.Windowed[K], A]
 }
@@ -48,7 +49,7 @@ func (w *WindowedAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	n.fold = newFold(n.site, rows, w.Adder)
+	n.fold = newFold(n.site, rows, w.Adder, w.Demand)
 	if n.updates, err = w.Updates.Build(b); err != nil {
 		return nil, err
 	}
@@ -109,6 +110,7 @@ func (n *windowed[K, V, A]) update(r *Record[K, V], start int64) error {
 	}
 	n.out.Key = window.Windowed[K]{Key: r.Key, Window: window.Between(start, start+n.spec.SizeMs)}
 	n.out.Value, n.out.NullValue, n.out.TimeMs, n.out.Headers = n.fold.result, n.fold.null, n.fold.timeMs, r.Headers
+	n.out.Old = n.fold.before
 	return pushBranch(n.site.task, n.updates, &n.out) // windows may close after it
 }
 

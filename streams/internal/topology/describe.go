@@ -14,7 +14,7 @@ func (g *Graph) describe(t *Topology, parts [][]*Node) string {
 		fmt.Fprintf(&b, "\nsub-topology %s\n", s.Name)
 		for _, n := range parts[i] {
 			if len(n.Parents) == 0 {
-				n.print(&b, 1)
+				n.print(&b, 1, nil)
 			}
 		}
 		for _, group := range s.Copartition {
@@ -47,8 +47,14 @@ func (g *Graph) shape(it InternalTopic) string {
 	return it.Kind.String()
 }
 
-func (n *Node) print(b *strings.Builder, depth int) {
+// print prints the tree below a node. One with several parents stands with its
+// tree under the first, and by name under the others.
+func (n *Node) print(b *strings.Builder, depth int, parent *Node) {
 	fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", depth), n.Kind, n.Name)
+	if parent != nil && parent != n.Parents[0] {
+		fmt.Fprintf(b, ", see under %s\n", n.Parents[0].Name)
+		return
+	}
 	if n.Detail != "" {
 		b.WriteString(" " + n.Detail)
 	}
@@ -67,7 +73,7 @@ func (n *Node) print(b *strings.Builder, depth int) {
 	}
 	b.WriteByte('\n')
 	for _, c := range n.children {
-		c.print(b, depth+1)
+		c.print(b, depth+1, n)
 	}
 }
 

@@ -75,6 +75,12 @@ func (g *Graph) Add(parent *Node, kind, as string) *Node {
 	return n
 }
 
+// Link makes a node that was added behind one parent follow another one too.
+func (g *Graph) Link(parent, n *Node) {
+	n.Parents = append(n.Parents, parent)
+	parent.children = append(parent.children, n)
+}
+
 func ordinal(name string, n int) string {
 	if n == 1 {
 		return name
