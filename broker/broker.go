@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/broker/internal/api"
+	"github.com/millrace/millrace/broker/internal/cleaner"
 	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/broker/internal/listener"
@@ -35,6 +36,7 @@ type Broker struct {
 	end        sync.Once
 	endErr     error
 	detach     func() bool // stops watching the context of Start
+	cleaner    *cleaner.Cleaner
 }
 
 // stack is the parts of a broker in the order in which they were started. Close
@@ -145,6 +147,9 @@ func (b *Broker) start(o seam.Options) error {
 		return err
 	}
 	if err := b.startCoordinators(base, server); err != nil {
+		return err
+	}
+	if err := b.startCleaner(base, manager); err != nil {
 		return err
 	}
 	listeners, err = b.listen(base, server, o.Limits)

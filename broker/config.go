@@ -46,6 +46,9 @@ type Config struct {
 	// TransactionMaxTimeout bounds the timeout of a transaction; 15 min by default.
 	TransactionMaxTimeout time.Duration
 
+	// RetentionCheckInterval is how often retention.ms and retention.bytes are looked at; 5 min by default.
+	RetentionCheckInterval time.Duration
+
 	// Authorize decides about every access. Nil allows all.
 	Authorize func(Access) bool
 }
@@ -81,6 +84,9 @@ func (c Config) Validate() error {
 	case c.TransactionMaxTimeout < time.Millisecond:
 		return fmt.Errorf("broker: TransactionMaxTimeout is %v, must be at least 1ms", c.TransactionMaxTimeout)
 	}
+	if c.RetentionCheckInterval < time.Millisecond {
+		return fmt.Errorf("broker: RetentionCheckInterval is %v, must be at least 1ms", c.RetentionCheckInterval)
+	}
 	if c.Listen != "" {
 		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 			return fmt.Errorf("broker: Listen is %q, must be host:port: %w", c.Listen, err)
@@ -115,6 +121,7 @@ func (c Config) withDefaults() Config {
 		{&c.GroupMinSessionTimeout, 6 * time.Second},
 		{&c.GroupMaxSessionTimeout, 30 * time.Minute},
 		{&c.TransactionMaxTimeout, 15 * time.Minute},
+		{&c.RetentionCheckInterval, 5 * time.Minute},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value

@@ -56,6 +56,8 @@ type File interface {
 type Info struct {
 	Size int64
 	Dir  bool
+	// ModTimeMs is when the content last changed, in ms since 1970; 0 where the file system keeps no time (memory).
+	ModTimeMs int64
 }
 
 // ErrLocked is wrapped by the error of Lock when another owner holds the lock.

@@ -54,7 +54,7 @@ func (osFS) Stat(path string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Size: st.Size(), Dir: st.IsDir()}, nil
+	return Info{Size: st.Size(), Dir: st.IsDir(), ModTimeMs: st.ModTime().UnixMilli()}, nil
 }
 
 func (osFS) SyncDir(dir string) error {

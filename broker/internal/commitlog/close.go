@@ -11,52 +11,45 @@ import (
 )
 
 // SetLogStart hides everything below an offset, which must be durable as a log start already and not above the log end, and
-// gives up the segments that lie below it as a whole: the active one never. Their files go when the last reader has left
-// them. The append lock is held.
-func (l *Log) SetLogStart(offset int64) error {
+// gives up the segments that lie below it as a whole: the active one never. Doomed says what is to be done about their files.
+// The append lock is held.
+func (l *Log) SetLogStart(offset int64) {
 	if offset <= l.LogStart() {
-		return nil
+		return
 	}
 	l.logStart.Store(offset)
 	if l.epochs.trim(offset, l.next) {
 		l.epochDirty.Store(true)
 	}
-	return l.giveUp()
+	l.giveUp()
 }
 
 // giveUp drops the segments that lie below the log start as a whole, but only up to a segment whose snapshot is durable: without
 // the batches, the snapshot is all that still tells of their producers. The rest goes when a flush has written one. The append
 // lock is held.
-func (l *Log) giveUp() error {
+func (l *Log) giveUp() {
 	list := l.list()
 	keep := max(find(list, l.LogStart()), 0)
 	for keep > 0 && list[keep].base > l.safe {
 		keep--
 	}
 	if keep == 0 {
-		return nil
+		return
 	}
 	gone := list[:keep]
 	left := slices.Clone(list[keep:])
 	l.segments.Store(&left)
-	var errs error
-	for _, s := range gone {
-		s.gone.Store(true)
-		errs = errors.Join(errs, s.release())
-	}
+	l.doomed = append(l.doomed, gone...)
 	l.unfinished = slices.DeleteFunc(l.unfinished, func(s *segment) bool { return slices.Contains(gone, s) })
-	if errs != nil {
-		return fmt.Errorf("%s: files below the log start: %w", l.o.Name, errs)
-	}
-	return nil
 }
 
 // Close gives the files up; readers who hold some go on reading. It flushes nothing. The append lock is held, no flush runs.
 func (l *Log) Close() error {
 	var errs error
-	for _, s := range l.list() {
+	for _, s := range append(l.doomed, l.list()...) { // what is doomed lies below the log start, and the next opening removes it
 		errs = errors.Join(errs, s.release())
 	}
+	l.doomed = nil
 	if errs != nil {
 		return fmt.Errorf("%s: %w", l.o.Name, errs)
 	}

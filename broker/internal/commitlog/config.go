@@ -25,8 +25,29 @@ type Config struct {
 	// clock [message.timestamp.before.max.ms, message.timestamp.after.max.ms]. 0 is no limit behind, 1 hour ahead;
 	// math.MaxInt64 is no limit.
 	TimestampBeforeMaxMs, TimestampAfterMaxMs int64
-	// Compacted asks each record for a key [cleanup.policy contains compact].
+	// Compacted asks each record for a key, and keeps the last one of each [cleanup.policy contains compact].
 	Compacted bool
+	Cleaning
+}
+
+// Cleaning says which records may go, and when. The zero value keeps all of them.
+type Cleaning struct {
+	// Deletes lets whole segments go by age and size [cleanup.policy contains delete].
+	Deletes bool
+	// RetentionMs is the age beyond which a segment goes [retention.ms], RetentionBytes the size of the log that stays when
+	// the oldest segments go [retention.bytes]. Below 0 is no limit; 0 keeps nothing, so Deletes comes with both set.
+	RetentionMs, RetentionBytes int64
+	// FileDeleteDelayMs is how long the files of a segment that is gone lie renamed in the folder [file.delete.delay.ms]. 0
+	// deletes them when their last reader has left them.
+	FileDeleteDelayMs int64
+
+	// DirtyRatio is the share of the log that must not be compacted yet before it is compacted [min.cleanable.dirty.ratio].
+	DirtyRatio float64
+	// MinLagMs and MaxLagMs bound how long a record is not compacted [min.compaction.lag.ms, max.compaction.lag.ms]. A MaxLagMs
+	// of 0 is no bound.
+	MinLagMs, MaxLagMs int64
+	// DeleteRetentionMs is how long a tombstone stays after the compaction that saw it first [delete.retention.ms].
+	DeleteRetentionMs int64
 }
 
 // Limits of the settings.
@@ -69,10 +90,17 @@ func (c Config) Validate() error {
 		{"max.message.bytes", int64(c.MaxMessageBytes), 1, math.MaxInt32},
 		{"message.timestamp.before.max.ms", c.TimestampBeforeMaxMs, 0, math.MaxInt64},
 		{"message.timestamp.after.max.ms", c.TimestampAfterMaxMs, 0, math.MaxInt64},
+		{"file.delete.delay.ms", c.FileDeleteDelayMs, 0, math.MaxInt64},
+		{"min.compaction.lag.ms", c.MinLagMs, 0, math.MaxInt64},
+		{"max.compaction.lag.ms", c.MaxLagMs, 0, math.MaxInt64},
+		{"delete.retention.ms", c.DeleteRetentionMs, 0, math.MaxInt64},
 	} {
 		if f.v < f.low || f.v > f.high {
 			return fmt.Errorf("%s is %d, must be between %d and %d", f.name, f.v, f.low, f.high)
 		}
+	}
+	if !(c.DirtyRatio >= 0 && c.DirtyRatio <= 1) {
+		return fmt.Errorf("min.cleanable.dirty.ratio is %v, must be between 0 and 1", c.DirtyRatio)
 	}
 	return nil
 }

@@ -173,6 +173,7 @@ func (r *recovery) segments() error {
 			return fmt.Errorf("%s: %w", o.Name, err)
 		}
 		s.size.Store(info.Size)
+		s.writtenMs.Store(info.ModTimeMs)
 	}
 	return r.epochFile()
 }

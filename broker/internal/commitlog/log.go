@@ -75,9 +75,11 @@ type Log struct {
 	checkpoint flush.Checkpoint
 	sinceCheck int64 // bytes appended since the checkpoint
 	starts     []start
-	safe       int64 // the greatest base offset of a segment whose snapshot is durable
+	safe       int64      // the greatest base offset of a segment whose snapshot is durable
+	doomed     []*segment // off the list, their files are still there
 
-	plan      Sync    // reused from flush to flush
+	plan      Sync // reused from flush to flush
+	graves    graves
 	snapshots []int64 // files that there are, ascending; the flush owns it
 }
 
@@ -158,6 +160,10 @@ func (l *Log) Append(b record.Batch, nowMs int64) error {
 		l.epochDirty.Store(true)
 	}
 	s.note(b, pos, l.config.IndexIntervalBytes)
+	if pos == 0 {
+		s.createdMs = nowMs
+	}
+	s.writtenMs.Store(nowMs)
 	s.size.Store(pos + int64(len(b)))
 	l.next = b.LastOffset() + 1
 	l.sinceCheck += int64(len(b))
@@ -225,6 +231,7 @@ func (l *Log) begin(base, nowMs int64) error {
 	s.file.Store(&f)
 	s.fresh()
 	s.createdMs = nowMs
+	s.writtenMs.Store(nowMs)
 	l.dirDirty = true
 	var list []*segment
 	if p := l.segments.Load(); p != nil {

@@ -87,7 +87,7 @@ func (s *segment) floorTime(ts int64) (found timeEntry, ok bool, err error) {
 // withIndex opens an index file of a finished segment for the length of a call, so that old segments hold no descriptors.
 // A missing file, or one that is cut inside an entry, is errBadIndex.
 func (s *segment) withIndex(suffix string, entrySize int64, f func(file vfs.File, n int) error) error {
-	file, err := s.fs.OpenRead(s.path(suffix))
+	file, err := s.openRead(suffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", errBadIndex, err)
 	}

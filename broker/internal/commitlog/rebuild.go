@@ -30,7 +30,8 @@ func (l *Log) rebuild(s *segment, cause error) error {
 	}
 	mem := built.mem.Load()
 	built.noteTime(mem)
-	if err := built.replaceIndexes(); err != nil {
+	if s.gone.Load() || s.buried.Load() { // its files are on their way out: no new ones
+	} else if err := built.replaceIndexes(); err != nil {
 		l.logger.Warn("an index built again can't be written", "partition", l.o.Name, "segment", s.base, "err", err)
 	}
 	s.maxTime.Store(built.maxTime.Load())

@@ -147,6 +147,9 @@ func (r *recovery) reopen(s *segment) error {
 		return err
 	}
 	s.createdMs = l.o.NowMs
+	if written := s.writtenMs.Load(); written > 0 { // it is at least as old as its last append
+		s.createdMs = min(written, l.o.NowMs)
+	}
 	w := newWalker(file, s.size.Load())
 	defer w.done()
 	head, _, err := w.at(0)

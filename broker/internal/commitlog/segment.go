@@ -46,11 +46,14 @@ type segment struct {
 	aborted atomic.Pointer[[]isolation.AbortedTxn] // of a finished segment, read at the first use
 	// maxTime is the greatest timestamp; unknownTime means that the time index has to be asked.
 	maxTime atomic.Int64
+	// writtenMs is the broker's time of the last append, of an earlier process the file's; 0 when nobody knows.
+	writtenMs atomic.Int64
+	buried    atomic.Bool // the files have deletedSuffix, and the log removes them
 
 	// The appender's own, under the partition's lock.
 	maxTimeOffset int64 // last offset of the batch that has maxTime
 	firstTime     int64 // greatest timestamp of the first batch, noTimestamp without one
-	createdMs     int64
+	createdMs     int64 // when it was begun or, once it has a batch, when the first was appended
 	sinceIndex    int64 // bytes since the last index entry's batch began
 
 	// The flush's own; only one runs at a time.
@@ -106,7 +109,7 @@ func (s *segment) release() error {
 	if f := s.file.Load(); f != nil {
 		err = (*f).Close()
 	}
-	if s.gone.Load() {
+	if s.gone.Load() && !s.buried.Load() {
 		err = errors.Join(err, s.deleteFiles())
 	}
 	return err
@@ -114,7 +117,7 @@ func (s *segment) release() error {
 
 // deleteFiles removes the log file last: an index without a log is a sign of damage.
 func (s *segment) deleteFiles() error {
-	for _, suffix := range []string{indexSuffix, timeSuffix, txnSuffix, txnSumSuffix, logSuffix} {
+	for _, suffix := range allSuffixes {
 		if err := s.fs.Remove(s.path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -132,12 +135,30 @@ func (s *segment) handle() (vfs.File, error) {
 	if f := s.file.Load(); f != nil {
 		return *f, nil
 	}
-	f, err := s.fs.OpenRead(s.path(logSuffix))
+	f, err := s.openRead(logSuffix)
 	if err != nil {
 		return nil, err
 	}
 	s.file.Store(&f)
 	return f, nil
+}
+
+// openRead opens one of the segment's files, under the name that it has now: a reader may need it when it is on its way out.
+func (s *segment) openRead(suffix string) (vfs.File, error) {
+	f, err := s.fs.OpenRead(s.path(suffix))
+	if errors.Is(err, fs.ErrNotExist) && s.buried.Load() {
+		return s.fs.OpenRead(s.path(suffix) + deletedSuffix)
+	}
+	return f, err
+}
+
+// readFile reads one of the segment's files whole, like openRead.
+func (s *segment) readFile(suffix string) ([]byte, error) {
+	data, err := vfs.ReadFile(s.fs, s.path(suffix))
+	if errors.Is(err, fs.ErrNotExist) && s.buried.Load() {
+		return vfs.ReadFile(s.fs, s.path(suffix)+deletedSuffix)
+	}
+	return data, err
 }
 
 // openForAppend opens the log file for writing, in place of a handle that can only read.

@@ -190,7 +190,8 @@ func (p *Sync) Done() error {
 		l.safe = max(l.safe, s.offset)
 		return true
 	})
-	return errors.Join(err, l.giveUp())
+	l.giveUp()
+	return err
 }
 
 // writeSnapshot makes a snapshot durable but for its name.

@@ -42,11 +42,11 @@ func (s *segment) writeTxnSum(entries []isolation.AbortedTxn) error {
 // readTxns reads the first size bytes of the index, or all of it for -1, and compares them with the sum. Errors that wrap
 // errBadIndex call for a rebuild. No file is an index without entries, unless there is a sum.
 func (s *segment) readTxns(size int64) ([]isolation.AbortedTxn, error) {
-	sum, err := vfs.ReadFile(s.fs, s.path(txnSumSuffix))
+	sum, err := s.readFile(txnSumSuffix)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	index, err := vfs.ReadFile(s.fs, s.path(txnSuffix))
+	index, err := s.readFile(txnSuffix)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

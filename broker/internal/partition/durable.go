@@ -52,7 +52,9 @@ func (p *Partition) flush(final bool) error {
 		p.end(p.storage("sync of an index", err))
 	}
 	err = errors.Join(err, plan.Done())
+	doomed := p.log.Doomed()
 	p.mu.Unlock()
+	p.bury(doomed)
 	if made {
 		err = errors.Join(err, p.log.DropSnapshots())
 	}

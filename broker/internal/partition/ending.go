@@ -26,19 +26,30 @@ func (p *Partition) DeleteRecords(before int64) (low int64, err error) {
 		return -1, p.storage("delete records", err)
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended != nil {
-		return -1, p.ended
+	if e := p.ended; e != nil {
+		p.mu.Unlock()
+		return -1, e
 	}
-	if err := p.log.SetLogStart(before); err != nil { // the records are gone all the same; the next opening removes the files
+	p.log.SetLogStart(before)
+	low, doomed := p.log.LogStart(), p.log.Doomed()
+	p.mu.Unlock()
+	p.bury(doomed)
+	return low, nil
+}
+
+// bury takes the files of segments below the log start away. Their records are gone whether or not that works: the next opening
+// removes the files.
+func (p *Partition) bury(d commitlog.Doomed) {
+	if err := d.Bury(p.nowMs()); err != nil {
 		p.logger.Warn("files below the log start could not be removed", "partition", p.name, "err", err)
 	}
-	return p.log.LogStart(), nil
 }
 
 // Close flushes, makes a checkpoint at the log's end, so that the next Open has nothing to replay, and closes. Those who wait
 // for what could not be flushed get an error. Fetches under way keep their files.
 func (p *Partition) Close() error {
+	p.cleaning.Lock()
+	defer p.cleaning.Unlock()
 	p.flushing.Lock()
 	defer p.flushing.Unlock()
 	p.mu.Lock()
@@ -80,6 +91,8 @@ func (p *Partition) shut(why *Error) error {
 // Delete closes the partition and removes its folder, with everything that the recovery journal knows of it. Fetches under way
 // keep reading what they have.
 func (p *Partition) Delete() error {
+	p.cleaning.Lock()
+	defer p.cleaning.Unlock()
 	p.flushing.Lock()
 	defer p.flushing.Unlock()
 	gone := p.errorf(CodeUnknownTopicOrPartition, "deleted")

@@ -23,6 +23,9 @@ type Partition struct {
 	handle *flush.Handle
 	log    *commitlog.Log
 
+	// cleaning is held by whoever removes records: Retain, Compact, Close and Delete. It is taken before the other two.
+	cleaning sync.Mutex
+
 	// flushing is held by the one flush that runs; it is taken before mu.
 	flushing sync.Mutex
 

@@ -33,10 +33,31 @@ func LogConfig(t *metadata.Topic) commitlog.Config {
 	if _, ok := t.Config["internal.segment.bytes"]; ok {
 		c.SegmentBytes = long("internal.segment.bytes")
 	}
-	for _, policy := range metadata.ListValues(t.Config["cleanup.policy"]) {
+	policies, set := t.Config["cleanup.policy"]
+	if !set {
+		policies = metadata.TopicConfig("cleanup.policy").Default
+	}
+	for _, policy := range metadata.ListValues(policies) {
 		c.Compacted = c.Compacted || policy == "compact"
+		c.Deletes = c.Deletes || policy == "delete"
+	}
+	c.RetentionMs, c.RetentionBytes = long("retention.ms"), long("retention.bytes")
+	c.FileDeleteDelayMs = long("file.delete.delay.ms")
+	c.DirtyRatio = ratio(t, "min.cleanable.dirty.ratio")
+	c.MinLagMs, c.MaxLagMs = long("min.compaction.lag.ms"), long("max.compaction.lag.ms")
+	c.DeleteRetentionMs = long("delete.retention.ms")
+	if c.Compacted { // what is in the active segment is not compacted, so it must not be active for too long
+		c.SegmentMs = min(c.SegmentMs, c.MaxLagMs)
 	}
 	return c
+}
+
+func ratio(t *metadata.Topic, name string) float64 {
+	if v, err := strconv.ParseFloat(strings.TrimSpace(t.Config[name]), 64); err == nil {
+		return v
+	}
+	v, _ := strconv.ParseFloat(metadata.TopicConfig(name).Default, 64) // the table's own
+	return v
 }
 
 // storedCodec is a topic's compression.type, nil for "producer".

@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"math"
 	"testing"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
@@ -11,7 +12,12 @@ import (
 // the one, the log lives by the other.
 func TestDefaultsAreTheLogs(t *testing.T) {
 	got := LogConfig(&metadata.Topic{Name: "t"})
-	if want := (commitlog.Config{}).WithDefaults(); got != want {
+	want := commitlog.Config{}.WithDefaults()
+	want.Cleaning = commitlog.Cleaning{ // Kafka's; a log without settings keeps all
+		Deletes: true, RetentionMs: 7 * 24 * 3600 * 1000, RetentionBytes: -1, FileDeleteDelayMs: 60000,
+		DirtyRatio: 0.5, MaxLagMs: math.MaxInt64, DeleteRetentionMs: 24 * 3600 * 1000,
+	}
+	if got != want {
 		t.Errorf("defaults of the table %+v, of the log %+v", got, want)
 	}
 	if err := got.Validate(); err != nil {

@@ -3,7 +3,10 @@ package replicas
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
@@ -102,6 +105,20 @@ func (m *Manager) Topic(name []byte) *Topic { return m.table.Load().byName[strin
 
 // TopicByID returns the topic of that id, nil if there is none.
 func (m *Manager) TopicByID(id metadata.ID) *Topic { return m.table.Load().byID[id] }
+
+// All gives the partitions that are open, by topic name.
+func (m *Manager) All() iter.Seq[*partition.Partition] {
+	return func(yield func(*partition.Partition) bool) {
+		t := m.table.Load()
+		for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+			for _, r := range t.byName[name].replicas {
+				if r.p != nil && !yield(r.p) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Get returns a partition by topic name.
 func (m *Manager) Get(topic string, i int32) (*partition.Partition, error) {

@@ -1,0 +1,155 @@
+package cleaner
+
+import (
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/broker/internal/partition"
+	"github.com/millrace/millrace/core/clock"
+)
+
+// Options of a Cleaner.
+type Options struct {
+	// Partitions gives those that are open now; it may be called at any time.
+	Partitions iter.Seq[*partition.Partition]
+	// RetentionEvery is how often retention looks [log.retention.check.interval.ms]. 0 is 5 minutes.
+	RetentionEvery time.Duration
+	Clock          clock.Clock  // nil is the system's
+	Logger         *slog.Logger // nil discards
+}
+
+// Validate names the field that is missing or out of its limits.
+func (o Options) Validate() error {
+	switch {
+	case o.Partitions == nil:
+		return fmt.Errorf("cleaner: Partitions is nil")
+	case o.RetentionEvery < 0:
+		return fmt.Errorf("cleaner: RetentionEvery is %v, must not be negative", o.RetentionEvery)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.RetentionEvery == 0 {
+		o.RetentionEvery = 5 * time.Minute
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Cleaner cleans the partitions of a broker.
+type Cleaner struct {
+	o      Options
+	wake   chan struct{} // holds one: there is work
+	stop   chan struct{}
+	ended  sync.WaitGroup
+	closed atomic.Bool
+
+	retention alarm
+
+	// The goroutine's own.
+	began time.Time
+	guard guard
+	ahead bool // the clock is doubted; said once
+
+	status status
+}
+
+// Start starts a cleaner. Its first rounds come one interval later.
+func Start(o Options) (*Cleaner, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Cleaner{o: o.withDefaults(), wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	c.began = c.o.Clock.Now()
+	c.retention.set(c, c.o.RetentionEvery)
+	c.ended.Go(c.run)
+	return c, nil
+}
+
+// Close ends the cleaner. What it is at is given up at the next batch, which leaves the log as it was.
+func (c *Cleaner) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	close(c.stop)
+	c.retention.timer.Load().Stop()
+	c.ended.Wait()
+	return nil
+}
+
+// alarm is a kind of round that is due again and again.
+type alarm struct {
+	due   atomic.Bool
+	timer atomic.Pointer[timer]
+}
+
+type timer struct{ clock.Timer }
+
+// set makes the alarm go off after a while.
+func (a *alarm) set(c *Cleaner, after time.Duration) {
+	a.timer.Store(&timer{c.o.Clock.AfterFunc(after, func() {
+		a.due.Store(true)
+		select {
+		case c.wake <- struct{}{}:
+		default: // it will look
+		}
+	})})
+}
+
+func (c *Cleaner) run() {
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-c.wake:
+		}
+		if c.retention.due.Swap(false) {
+			c.retain(c.nowMs())
+			c.retention.set(c, c.o.RetentionEvery)
+		}
+		if c.closed.Load() { // an alarm set after Close stopped the last one
+			c.retention.timer.Load().Stop()
+			return
+		}
+	}
+}
+
+// nowMs is the time that records may be removed by.
+func (c *Cleaner) nowMs() int64 {
+	now := c.o.Clock.Now()
+	ms, ahead := c.guard.read(now.UnixMilli(), now.Sub(c.began))
+	if doubted := ahead > 0; doubted != c.ahead {
+		c.ahead = doubted
+		if doubted {
+			c.o.Logger.Warn("the clock was set ahead: retention does not follow it until it is right again, the broker restarts, or a day has passed",
+				"by", ahead)
+		} else {
+			c.o.Logger.Info("retention follows the clock again")
+		}
+	}
+	return ms
+}
+
+// retain is a round of retention.
+func (c *Cleaner) retain(nowMs int64) {
+	for p := range c.o.Partitions {
+		if c.closed.Load() {
+			return
+		}
+		r, err := p.Retain(nowMs)
+		c.status.retained(c.o.Logger, p.Name(), r, err)
+	}
+	c.status.mu.Lock()
+	c.status.now.RetentionRounds++
+	c.status.mu.Unlock()
+}
