@@ -44,7 +44,8 @@ const (
 	Crash
 	// Marks observes the watermarks of partitions.
 	Marks
-	// Committed observes the committed offsets of a group.
+	// Committed observes the committed offsets of a group, stable ones: none is
+	// pending in a transaction whose end is not known to the group.
 	Committed
 	// Drain ends a history: no transaction is open any more, and OK says that
 	// everything was read, from the start to the end. Info says that the readers

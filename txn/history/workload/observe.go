@@ -72,12 +72,14 @@ func (o *observer) marks(ctx context.Context) ([]history.Mark, error) {
 	return e.Marks, nil
 }
 
-// committed asks what a group has committed.
+// committed asks what a group has committed. Only stable offsets say something: a
+// coordinator may confirm a commit before the group has heard of it, as Apache Kafka
+// does, and shows the offset of before unless it is asked to wait.
 func (o *observer) committed(ctx context.Context, group string) {
 	e := history.Event{Process: o.process, Kind: history.Committed, Group: group, Type: history.Invoke}
 	o.rec.add(e)
 	e.Type = history.OK
-	found, err := o.admin.FetchOffsets(ctx, group)
+	found, err := o.admin.FetchOffsets(kadm.RequireStable(ctx), group)
 	if err == nil {
 		err = found.Error()
 	}
