@@ -14,6 +14,7 @@ const (
 	indexSuffix    = ".index"
 	timeSuffix     = ".timeindex"
 	txnSuffix      = ".txnindex"
+	sumSuffix      = ".txnsum" // ours alone
 	snapshotSuffix = ".snapshot"
 	quorumSuffix   = ".checkpoint" // a snapshot of Kafka's metadata log: batches, as in a log file
 	swapSuffix     = ".swap"

@@ -121,10 +121,10 @@ func (d *Data) verifyPartition(p *Partition, o VerifyOptions, report func(Findin
 	if c.progress == nil {
 		c.progress = func(int64) {}
 	}
-	if err := c.identity(); err != nil {
+	if err := c.snapshots(); err != nil {
 		return err
 	}
-	if err := c.snapshots(); err != nil {
+	if err := c.identity(); err != nil {
 		return err
 	}
 	if err := c.epochFile(); err != nil {

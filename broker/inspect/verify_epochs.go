@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -120,12 +121,15 @@ func parseMetadata(text []byte) (id [16]byte, err error) {
 func (c *partitionCheck) identity() error {
 	known := c.topic != nil || c.p.Topic == metadataTopic
 	severity := Damage // nobody else can tell
-	if known || c.journal && len(c.p.logs) == 0 {
+	switch {
+	case c.journal && c.known == 0:
+		severity = Note // as after a power cut: nothing in the folder was durable yet
+	case known:
 		severity = Rebuildable
 	}
 	if !c.p.has(metadataName) {
 		if len(c.p.logs) > 0 {
-			c.find(severity, metadataName, -1, -1, "the file is missing: Kafka sets such a folder aside and begins an empty partition")
+			c.find(severity, metadataName, -1, -1, "the file is missing, which ties the folder to its topic's id")
 		}
 		return nil
 	}
@@ -137,8 +141,27 @@ func (c *partitionCheck) identity() error {
 	switch {
 	case perr != nil:
 		c.find(severity, metadataName, 0, -1, "the file can not be read: %v", perr)
+	case c.p.Topic == metadataTopic && id != metadataID:
+		c.find(Rebuildable, metadataName, 0, -1, "the file says topic id %s, that of the metadata log is %s", uuidText(id), uuidText(metadataID))
+	case c.topic != nil && oneBit(text, metadataText(c.topic.ID)):
+		c.find(Rebuildable, metadataName, 0, -1, "a flipped bit: the file says topic id %s, topic %s has id %s", uuidText(id), c.topic.Name, uuidText(c.topic.ID))
 	case c.topic != nil && id != c.topic.ID:
 		c.find(Damage, metadataName, 0, -1, "the folder belongs to topic id %s, topic %s has id %s", uuidText(id), c.topic.Name, uuidText(c.topic.ID))
 	}
 	return nil
+}
+
+// metadataText is what the file says of a topic id.
+func metadataText(id [16]byte) []byte { return []byte("version: 0\ntopic_id: " + uuidText(id)) }
+
+// oneBit tells whether two texts differ in exactly one bit: with two random ids in them no two do.
+func oneBit(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	n := 0
+	for i := range a {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return n == 1
 }

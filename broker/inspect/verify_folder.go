@@ -54,10 +54,10 @@ func (d *Data) verifyJournal(say func(Severity, string, int64, string, ...any)) 
 		return
 	}
 	for _, g := range d.journal.Gaps {
-		if g.Position+g.Bytes == d.journal.Size {
-			say(Note, flush.JournalName, g.Position, "the last %d bytes do not check, as after a crash", g.Bytes)
+		if g.Flipped >= 0 {
+			say(Rebuildable, flush.JournalName, g.Flipped, "a flipped bit in the record at byte %d", g.Position)
 		} else {
-			say(Rebuildable, flush.JournalName, g.Position, "%d bytes do not check", g.Bytes)
+			say(Note, flush.JournalName, g.Position, "%d bytes do not check, as after a power cut", g.Bytes)
 		}
 	}
 }

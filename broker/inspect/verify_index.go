@@ -64,6 +64,11 @@ type index struct {
 func (x *index) load(c *partitionCheck, suffix string) (err error) {
 	x.size = map[string]int{indexSuffix: offsetEntrySize, timeSuffix: timeEntrySize, txnSuffix: isolation.EntrySize}[suffix]
 	if x.missing = !c.p.has(x.name); x.missing {
+		if suffix == txnSuffix {
+			if err := c.sum(x.base, nil, max(x.limit, 0)); err != nil {
+				return err
+			}
+		}
 		if x.skip = suffix != txnSuffix && x.limit != 0; x.skip {
 			c.find(Rebuildable, x.name, -1, -1, "the index is missing")
 		}
@@ -71,6 +76,15 @@ func (x *index) load(c *partitionCheck, suffix string) (err error) {
 	}
 	if x.data, err = c.p.read(x.name); err != nil {
 		return err
+	}
+	if suffix == txnSuffix {
+		size := x.limit
+		if size < 0 {
+			size = int64(len(x.data))
+		}
+		if err := c.sum(x.base, x.data, size); err != nil {
+			return err
+		}
 	}
 	if x.limit >= 0 {
 		if int64(len(x.data)) < x.limit {

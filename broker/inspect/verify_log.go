@@ -13,7 +13,7 @@ func (c *partitionCheck) leftovers() {
 	c.orphans = map[int64]string{}
 	for _, name := range c.p.files {
 		base, suffix, ok := parseName(name)
-		if !ok || suffix != indexSuffix && suffix != timeSuffix && suffix != txnSuffix {
+		if !ok || suffix != indexSuffix && suffix != timeSuffix && suffix != txnSuffix && suffix != sumSuffix {
 			if ok && suffix == swapSuffix {
 				c.find(Damage, name, -1, -1, "a compaction that was not brought to its end left this file")
 			}
@@ -96,6 +96,9 @@ func (c *partitionCheck) begin(name string, base int64) {
 		c.gap(name, 0, base)
 	}
 	c.next = base
+	if c.journal && base > 0 && base <= c.point.Checkpoint.Offset && !c.p.has(fileName(base, snapshotSuffix)) {
+		c.find(Rebuildable, fileName(base, snapshotSuffix), -1, -1, "the snapshot of the segment's beginning is missing")
+	}
 }
 
 // gap notes offsets that no batch covers. Whether that is compaction's work is known at the end.

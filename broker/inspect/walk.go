@@ -76,6 +76,18 @@ func (w *walk) file(name, suffix string, base int64) error {
 			return err
 		}
 		return w.entries(name, suffix, base, data)
+	case sumSuffix:
+		data, err := w.p.read(name)
+		if err != nil {
+			return err
+		}
+		var index []byte
+		if txns := fileName(base, txnSuffix); w.p.has(txns) {
+			if index, err = w.p.read(txns); err != nil {
+				return err
+			}
+		}
+		return w.emit(readSum(name, data, index))
 	case snapshotSuffix:
 		data, err := w.p.read(name)
 		if err != nil {

@@ -10,8 +10,12 @@ import (
 	"github.com/millrace/millrace/core/vfs"
 )
 
-// Gap is bytes of a journal that hold no record that checks.
-type Gap struct{ Position, Bytes int64 }
+// Gap is bytes of a journal that hold no record that checks. After a power cut there may be some: records that were never synced.
+type Gap struct {
+	Position, Bytes int64
+	// Flipped is the byte of the one bit that would make a record of the gap, -1 when there is none: then it was synced once.
+	Flipped int64
+}
 
 // Reading is what a journal says, read without a broker.
 type Reading struct {
@@ -44,11 +48,36 @@ func ReadJournal(data []byte) (Reading, error) {
 		if n := len(r.Gaps); n > 0 && r.Gaps[n-1].Position+r.Gaps[n-1].Bytes == int64(at) {
 			r.Gaps[n-1].Bytes++
 		} else {
-			r.Gaps = append(r.Gaps, Gap{int64(at), 1})
+			r.Gaps = append(r.Gaps, Gap{int64(at), 1, -1})
 		}
 		at++
 	}
+	for i := range r.Gaps {
+		g := &r.Gaps[i]
+		g.Flipped = flipped(data[g.Position : g.Position+g.Bytes])
+		if g.Flipped >= 0 {
+			g.Flipped += g.Position
+		}
+	}
 	return r, nil
+}
+
+// flipped looks for the one bit whose flip makes a record of all of p.
+func flipped(p []byte) int64 {
+	if len(p) < entryHead || len(p) > maxEntry {
+		return -1
+	}
+	try := bytes.Clone(p)
+	for i := range try {
+		for bit := range 8 {
+			try[i] ^= 1 << bit
+			if _, _, _, size := readEntry(try); size == len(try) {
+				return int64(i)
+			}
+			try[i] ^= 1 << bit
+		}
+	}
+	return -1
 }
 
 // ChangeJournal puts a journal in place that says what change makes of the old one's state; a folder without a journal begins
