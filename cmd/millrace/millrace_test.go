@@ -80,7 +80,12 @@ type process struct {
 
 func server(t *testing.T, dir string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, "server", "--data-dir", dir, "--listen", "127.0.0.1:0", "--output", "json",
+	return serverAt(t, dir, "127.0.0.1:0")
+}
+
+func serverAt(t *testing.T, dir, addr string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, "server", "--data-dir", dir, "--listen", addr, "--output", "json",
 		"--group-initial-rebalance-delay", "1ms")}
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()

@@ -139,17 +139,22 @@ func readRounds(r io.Reader) ([]keptRound, error) {
 		return nil, err
 	}
 	var kept []keptRound
-	for _, part := range bytes.SplitAfter(append([]byte("\n"), raw...), []byte("\n"+roundMark)) {
+	for from := 0; from < len(raw); {
+		to := len(raw)
+		if i := bytes.Index(raw[from+1:], []byte("\n"+roundMark)); i >= 0 {
+			to = from + i + 2
+		}
 		var k keptRound
 		var n int
-		head, body, _ := bytes.Cut(part, []byte("\n"))
-		if _, err := fmt.Sscanf(string(head), "%d seed %d", &n, &k.seed); err != nil {
-			body = part // what precedes the first round, or has none
+		if _, err := fmt.Sscanf(string(raw[from:to]), roundMark+"%d seed %d", &n, &k.seed); err != nil {
+			k.seed = 0 // a plain history
 		}
-		if k.events, err = history.Parse(bytes.NewReader(body)); err != nil {
+		// Empty lines in place of the rounds before, for the numbers in errors.
+		before := bytes.Repeat([]byte("\n"), bytes.Count(raw[:from], []byte("\n")))
+		if k.events, err = history.Parse(io.MultiReader(bytes.NewReader(before), bytes.NewReader(raw[from:to]))); err != nil {
 			return nil, err
 		}
-		if len(k.events) > 0 {
+		if from = to; len(k.events) > 0 {
 			kept = append(kept, k)
 		}
 	}

@@ -2,12 +2,14 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/txn/history"
@@ -53,7 +55,14 @@ func newField(ctx context.Context, o Options) (*field, error) {
 		f.groups[i] = fmt.Sprintf("%s-g%d", f.name, i)
 	}
 	for _, topic := range f.topics {
-		if _, err := f.admin.CreateTopic(ctx, int32(o.Partitions), o.Replication, nil, topic); err != nil {
+		err := insist(ctx, func() error {
+			_, err := f.admin.CreateTopic(ctx, int32(o.Partitions), o.Replication, nil, topic)
+			if errors.Is(err, kerr.TopicAlreadyExists) {
+				return nil // an earlier try that was not answered
+			}
+			return err
+		})
+		if err != nil {
 			f.admin.Close()
 			return nil, fmt.Errorf("workload: create topic %s: %w", topic, err)
 		}
@@ -85,11 +94,34 @@ func (f *field) close(ctx context.Context) error {
 	if f.options.Keep {
 		return nil
 	}
-	if _, err := f.admin.DeleteTopics(ctx, f.topics...); err != nil {
+	err := insist(ctx, func() error {
+		_, err := f.admin.DeleteTopics(ctx, f.topics...)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("workload: delete topics: %w", err)
 	}
 	// A group that nobody joined does not exist, and one whose crashed members
 	// have not expired can not be deleted; both are of no consequence.
 	_, _ = f.admin.DeleteGroups(ctx, f.groups[:]...)
 	return nil
+}
+
+// insist repeats what fails without an answer of a broker, which may be restarting,
+// for a while.
+func insist(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := f()
+		var refused *kerr.Error
+		if err == nil || ctx.Err() != nil || errors.As(err, &refused) && !refused.Retriable {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
