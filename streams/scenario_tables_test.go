@@ -78,9 +78,44 @@ func init() {
 			}).Aggregate(streams.Balance(func() string { return "" },
 				func(a string, v text) string { return a + "+" + *v }, func(a string, v text) string { return a + "-" + *v })).To("out")
 		},
+		"tt_inner": tables(inner),
+		"tt_inner_joiner_null": tables(func(l, r streams.Table[text, text]) streams.Table[text, text] {
+			return inner(l, r).ToStream().ToTable(streams.As("j"))
+		}),
+		"tt_inner_tombstones":   tables(inner),
+		"tt_left":               tables(left),
+		"tt_outer":              tables(outer),
+		"tt_outer_out_of_order": tables(outer),
+		"tt_self_join": func(app *streams.App, _ *scenario) {
+			inner(table(app), table(app)).To("out")
+		},
 	} {
 		scenarioApps[name] = build
 	}
+}
+
+func tables(join func(l, r streams.Table[text, text]) streams.Table[text, text]) func(*streams.App, *scenario) {
+	return func(app *streams.App, _ *scenario) {
+		join(app.Table[text, text]("l"), app.Table[text, text]("r")).To("out")
+	}
+}
+
+// The joiners: left, +, right, with ~ for a missing side; null for "n".
+func inner(l, r streams.Table[text, text]) streams.Table[text, text] {
+	return l.Join(r, func(l, r text) text {
+		if *l == "n" {
+			return nil
+		}
+		return str(*l + "+" + *r)
+	})
+}
+
+func left(l, r streams.Table[text, text]) streams.Table[text, text] {
+	return l.LeftJoin(r, func(l text, r streams.Maybe[text]) text { return str(*l + "+" + or(r.V, "~")) })
+}
+
+func outer(l, r streams.Table[text, text]) streams.Table[text, text] {
+	return l.OuterJoin(r, func(l, r streams.Maybe[text]) text { return str(or(l.V, "~") + "+" + or(r.V, "~")) })
 }
 
 func table(app *streams.App) streams.Table[text, text] { return app.Table[text, text]("in") }

@@ -76,7 +76,7 @@ var absent = []struct{ operator, what string }{
 	{operator: "punctuation"}, {operator: "suppress"}, {operator: "versioned store"},
 	{operator: "stream-globaltable"}, {operator: "stream-stream inner"}, {operator: "stream-stream left"}, {operator: "stream-stream outer"},
 	{operator: "stream-table versioned"},
-	{operator: "table-table inner"}, {operator: "table-table left"}, {operator: "table-table outer"}, {operator: "table-table versioned"},
+	{operator: "table-table versioned"},
 	{what: "timestamp extractor"}, {what: "record cache"},
 }
 

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/millrace/millrace/streams/internal/operator"
@@ -77,6 +78,9 @@ func (g *Graph) Add(parent *Node, kind, as string) *Node {
 
 // Link makes a node that was added behind one parent follow another one too.
 func (g *Graph) Link(parent, n *Node) {
+	if slices.Contains(n.Parents, parent) {
+		return
+	}
 	n.Parents = append(n.Parents, parent)
 	parent.children = append(parent.children, n)
 }
