@@ -65,6 +65,14 @@ func (e *entry) push(s seen) {
 	e.n++
 }
 
+// lastOffset is the offset of the last record under the current epoch, -1 if there is none.
+func (e *entry) lastOffset() int64 {
+	if e.n == 0 {
+		return -1
+	}
+	return e.window[e.n-1].lastOffset
+}
+
 // lastSequence is the sequence number of the last record under the current epoch, -1 if there is none.
 func (e *entry) lastSequence() int32 {
 	if e.n == 0 {
