@@ -156,6 +156,9 @@ func (d *Data) optional(name string) ([]byte, error) {
 	return data, nil
 }
 
+// Whole tells that it is a data folder that was opened, not the folder of one partition.
+func (d *Data) Whole() bool { return !d.one }
+
 // Ours tells whether a Millrace broker keeps the folder.
 func (d *Data) Ours() bool { return d.journal != nil || d.Properties["millrace.format"] != "" }
 

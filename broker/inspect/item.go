@@ -3,7 +3,8 @@ package inspect
 import "github.com/millrace/millrace/broker/inspect/internal/schema"
 
 // Item is one thing in a partition's folder. The closed set is *[BatchItem], *[RecordItem], *[OffsetItem], *[TimeItem],
-// *[AbortedItem], *[SumItem], *[EndItem], *[SnapshotItem], *[TextItem] and *[GarbageItem]. An item is valid until the next one, except for
+// *[AbortedItem], *[SumItem], *[EndItem], *[SnapshotItem], *[JournalItem],
+// *[TextItem] and *[GarbageItem]. An item is valid until the next one, except for
 // its strings.
 type Item interface {
 	// String is a line of text, or several.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/broker/inspect"
+	"github.com/millrace/millrace/core/vfs"
+)
+
+func newLog() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "Look into data folders, verify, repair and import them",
+		Long: `log works on the files of a broker, without one: on a whole data folder or on the folder of one partition,
+written by Millrace or by Apache Kafka. dump and verify only read, and may be used while a broker runs; the end of a
+log may then be half written. repair and import refuse a folder that is in use.
+
+Exit codes: 0 success and nothing found, 1 something was found, 2 the command line makes no sense or files can not be read.`,
+		Example: `  millrace log verify ./data
+  millrace log dump --records ./data/orders-0`,
+	}
+	cmd.AddCommand(newLogDump(), newLogVerify(), newLogRepair())
+	return cmd
+}
+
+// barPace is how often a progress bar is drawn.
+const barPace = 100 * time.Millisecond
+
+// openData opens a folder. What can not be read is no finding but an error of its own kind.
+func openData(dir string) (*inspect.Data, error) {
+	d, err := inspect.Open(vfs.OS(), dir)
+	return d, ioError(err)
+}
+
+// ioError gives an error of reading the exit code that tells it from a finding.
+func ioError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// errFound says that something was found; what, was printed.
+var errFound = errors.New("not everything is as it should be")
