@@ -1,9 +1,6 @@
 package producer
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // Batch is a data batch of an idempotent producer, as the partition sees it.
 type Batch struct {
@@ -142,21 +139,6 @@ func (t *Table) Expire(nowMs, afterMs int64) int {
 		}
 	}
 	return n - len(t.entries)
-}
-
-// All gives every producer in the order of the ids.
-func (t *Table) All() iter.Seq[State] {
-	return func(yield func(State) bool) {
-		for _, e := range t.sorted() {
-			s := State{
-				ProducerID: e.id, Epoch: e.epoch, LastSequence: e.lastSequence(), LastTimestampMs: e.timestampMs,
-				CoordinatorEpoch: e.coordinatorEpoch, TxnFirstOffset: e.txnFirstOffset,
-			}
-			if !yield(s) {
-				return
-			}
-		}
-	}
 }
 
 func (t *Table) sorted() []*entry {

@@ -27,6 +27,9 @@ func init() {
 		{key: 28, min: 0, max: 6, handle: handleTxnOffsetCommit},
 		{key: 32, min: 1, max: 4, handle: handleDescribeConfigs},
 		{key: 60, min: 0, max: 2, handle: handleDescribeCluster},
+		{key: 61, min: 0, max: 0, handle: handleDescribeProducers},
+		{key: 65, min: 0, max: 0, handle: handleDescribeTransactions},
+		{key: 66, min: 0, max: 2, handle: handleListTransactions},
 	}
 	for i := range routes {
 		byKey[routes[i].key] = &routes[i]

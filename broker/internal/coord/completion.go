@@ -30,8 +30,10 @@ type completion struct {
 	key   decisionKey
 
 	mu sync.Mutex // owns everything below
-	// todo are the partitions whose marker is to be appended.
-	todo []TopicPartition
+	// todo are the partitions whose marker is to be appended, as places in d.Partitions.
+	todo []int
+	// finished says of each partition that its marker is durable, or that it needs none any more.
+	finished []bool
 	// open counts what is under way: markers that are not durable yet, and attempt
 	// itself.
 	open     int
@@ -42,12 +44,17 @@ type completion struct {
 // carryOut starts to carry out a decision. It is the effect of the machine.
 func (t *Transactions) carryOut(s *txnShard, d coordinator.Decision) {
 	c := &completion{
-		t: t, shard: s, d: d, todo: d.Partitions,
+		t: t, shard: s, d: d, todo: make([]int, len(d.Partitions)), finished: make([]bool, len(d.Partitions)),
 		key: decisionKey{id: d.ID, producerID: d.ProducerID, epoch: d.Epoch, commit: d.Commit},
 	}
+	for i := range c.todo {
+		c.todo[i] = i
+	}
 	t.mu.Lock()
-	twice := t.running[c.key]
-	t.running[c.key] = true
+	_, twice := t.running[c.key]
+	if !twice {
+		t.running[c.key] = c
+	}
 	t.mu.Unlock()
 	if !twice {
 		c.attempt()
@@ -71,8 +78,8 @@ func (c *completion) attempt() {
 	c.open = 1 + len(todo)
 	c.mu.Unlock()
 	m := c.marker()
-	for _, tp := range todo {
-		c.append(tp, m)
+	for _, i := range todo {
+		c.append(i, m)
 	}
 	c.mu.Lock()
 	first := c.attempts == 0
@@ -85,24 +92,19 @@ func (c *completion) attempt() {
 	case first:
 		c.t.o.Clock.AfterFunc(answerAfter, c.answer)
 	}
-	c.settle(nil)
+	c.settle(itself, true)
 }
 
-// append appends one marker. Whatever comes of it ends in settle.
-func (c *completion) append(tp TopicPartition, m producer.Marker) {
-	durable := func(err error) {
-		if err != nil {
-			c.settle(&tp)
-			return
-		}
-		c.settle(nil)
-	}
+// append appends the marker of the partition in place i. Whatever comes of it ends in settle.
+func (c *completion) append(i int, m producer.Marker) {
+	tp := c.d.Partitions[i]
+	durable := func(err error) { c.settle(i, err == nil) }
 	err := c.t.appendMarker(tp, m, durable)
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrNoPartition):
 		// The topic was deleted, and the data with it.
-		c.settle(nil)
+		c.settle(i, true)
 	case errors.Is(err, producer.ErrMarkerRepeated):
 		// It stands in the log, perhaps not yet durable.
 		c.t.awaitAll(tp, durable)
@@ -113,10 +115,10 @@ func (c *completion) append(tp TopicPartition, m producer.Marker) {
 		c.t.awaitAll(tp, durable)
 	case markerCode(err) == codeTransactionCoordFenced:
 		c.warn("partition has seen a marker of a later coordinator", tp, err)
-		c.settle(&tp)
+		c.settle(i, false)
 	default:
 		c.warn("partition does not take the marker yet", tp, err)
-		c.settle(&tp)
+		c.settle(i, false)
 	}
 }
 
@@ -125,12 +127,19 @@ func (c *completion) warn(what string, tp TopicPartition, err error) {
 		"partition", fmt.Sprintf("%s-%d", tp.Topic, tp.Partition), "error", err)
 }
 
-// settle says that one thing under way has ended; again is the partition that needs
-// another attempt. The last one leads on.
-func (c *completion) settle(again *TopicPartition) {
+// itself is attempt in place of a partition.
+const itself = -1
+
+// settle says that one thing under way has ended: attempt itself, or the marker of the partition in place i. If that is not
+// finished it needs another attempt. The last one leads on.
+func (c *completion) settle(i int, finished bool) {
 	c.mu.Lock()
-	if again != nil {
-		c.todo = append(c.todo, *again)
+	switch {
+	case i == itself:
+	case finished:
+		c.finished[i] = true
+	default:
+		c.todo = append(c.todo, i)
 	}
 	c.open--
 	last, retry := c.open == 0, len(c.todo) > 0
@@ -177,6 +186,19 @@ func (c *completion) complete() {
 		out.Applied = c.ended
 		return out
 	})
+}
+
+// unfinished are the partitions that the decision has not reached.
+func (c *completion) unfinished() []TopicPartition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var left []TopicPartition
+	for i, done := range c.finished {
+		if !done {
+			left = append(left, c.d.Partitions[i])
+		}
+	}
+	return left
 }
 
 // ended takes the decision off those under way.

@@ -84,7 +84,7 @@ type Transactions struct {
 	// running are the decisions being carried out, so that none is carried out by
 	// two at once, not even when its shard was lost and loaded again: a second COMMIT
 	// that comes late could end a part of the next transaction.
-	running map[decisionKey]bool
+	running map[decisionKey]*completion
 }
 
 // NewTransactions makes the coordinator. Until Start has loaded its log it answers
@@ -93,7 +93,7 @@ func NewTransactions(o TransactionsOptions) (*Transactions, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Transactions{running: map[decisionKey]bool{}}
+	t := &Transactions{running: map[decisionKey]*completion{}}
 	rt, err := NewRuntime(Options[*txnMachine]{
 		Topic: TxnTopic, Partitions: o.Partitions, Open: o.Open,
 		New: func(int32) *txnMachine {
