@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -28,9 +29,9 @@ func wordCount() *streams.App {
 }
 
 // runOn runs a job on brokers elsewhere.
-func runOn(ctx context.Context, app *streams.App, log *slog.Logger) error {
+func runOn(ctx context.Context, app *streams.App, dir string, log *slog.Logger) error {
 	err := app.Run(ctx, streams.Brokers("kafka1:9092", "kafka2:9092"),
-		streams.StateDir("state"), // stores on disk, and the identity of this process
+		streams.StateDir(dir), // stores on disk, and the identity of this process
 		streams.Workers(4),
 		streams.CommitEvery(200*time.Millisecond),
 		streams.Logger(log))
@@ -47,7 +48,13 @@ func runOn(ctx context.Context, app *streams.App, log *slog.Logger) error {
 func ExampleApp_Run() {
 	ctx, stop := context.WithTimeout(context.Background(), 0) // ends at once
 	defer stop()
-	err := runOn(ctx, wordCount(), slog.New(slog.DiscardHandler))
+	dir, err := os.MkdirTemp("", "words-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	err = runOn(ctx, wordCount(), dir, slog.New(slog.DiscardHandler))
 	fmt.Println(errors.As(err, new(*streams.Failure)))
 	// Output: false
 }
