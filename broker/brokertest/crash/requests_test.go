@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -13,7 +14,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // batch makes a record batch with the standard library, not with this module's own record package: a fault there must
 // not hide itself. pid -1 is a producer without an id.
 func batch(pid int64, epoch int16, seq int32, txn bool, values ...string) []byte {
-	const nowMs = 1_700_000_000_000
+	nowMs := time.Now().UnixMilli() // retention goes by it
 	var records []byte
 	for i, v := range values {
 		r := kmsg.NewRecord()
