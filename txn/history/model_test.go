@@ -3,6 +3,7 @@ package history_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -258,9 +259,9 @@ func judge(t *testing.T, events []history.Event) (*history.Report, string) {
 // to spoil them is found.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
+	rounds := 10
+	if os.Getenv("MILLRACE_SOAK") != "" {
+		rounds = 1000
 	}
 	from := uint64(time.Now().UnixNano())
 	tampered := map[string]int{}

@@ -26,7 +26,11 @@ type field struct {
 	values  map[history.Key]*atomic.Int64 // the map is not changed any more
 	groups  [groups]string
 	admin   *kadm.Client
+	wire    *wire // nil: nothing is cut
 }
+
+// patience is how long one operation may take before the client gives it up.
+const patience = 30 * time.Second
 
 // groups is how many groups members choose from. One rebalances eagerly, one
 // cooperatively.
@@ -36,6 +40,9 @@ const groups = 2
 func newField(ctx context.Context, o Options) (*field, error) {
 	began := time.Now()
 	f := &field{options: o, rec: &recorder{began: began}, values: map[history.Key]*atomic.Int64{}}
+	if o.CutOneIn > 0 {
+		f.wire = newWire(o)
+	}
 	f.name = fmt.Sprintf("%s-%x-%s", o.Name, o.Seed, strconv.FormatInt(began.UnixNano(), 36))
 	cl, err := kgo.NewClient(f.connect()...)
 	if err != nil {
@@ -79,7 +86,10 @@ func (f *field) connect() []kgo.Opt {
 			return min(time.Duration(tries)*20*time.Millisecond, 250*time.Millisecond)
 		}),
 	}
-	if f.options.Dial != nil {
+	switch {
+	case f.wire != nil:
+		opts = append(opts, kgo.Dialer(f.wire.Dial))
+	case f.options.Dial != nil:
 		opts = append(opts, kgo.Dialer(f.options.Dial))
 	}
 	return opts

@@ -14,9 +14,6 @@ import (
 	"github.com/millrace/millrace/txn/history"
 )
 
-// patience is how long one operation may take before the client gives it up.
-const patience = 30 * time.Second
-
 // operation is one that runs.
 type operation struct {
 	event    history.Event

@@ -29,6 +29,13 @@ type Options struct {
 	// Patience is how long clients have to work again and readers to reach the
 	// end, once the load is over and nobody disturbs any more; default 1 min.
 	Patience time.Duration
+	// CutOneIn lets one in so many requests lose its connection while the clients
+	// work, mostly before the answer; 0 cuts none.
+	CutOneIn int
+	// OnlyVersion2 leaves out clients that speak version 1 of the transaction
+	// protocol, which can not tell a late end of one transaction from the end of the
+	// next (KAFKA-17754): with cuts such a client may break promises on any broker.
+	OnlyVersion2 bool
 	// Keep leaves the topics and groups there.
 	Keep bool
 	// Progress is called about ten times a second, by one goroutine.
@@ -52,8 +59,8 @@ type Progress struct {
 	// Done and Failed count operations that ended; Unknown is the part of Failed
 	// whose outcome is not known.
 	Done, Failed, Unknown int64
-	// Acknowledged counts records.
-	Acknowledged int64
+	// Acknowledged counts records, Cuts connections that CutOneIn ended.
+	Acknowledged, Cuts int64
 }
 
 // withDefaults fills in what is zero.
@@ -92,6 +99,7 @@ func (o Options) Validate() error {
 		have, to int64
 	}{
 		{"Clients", int64(o.Clients), 1000}, {"Topics", int64(o.Topics), 100}, {"Partitions", int64(o.Partitions), 1000},
+		{"CutOneIn", int64(o.CutOneIn), 1 << 30},
 		{"Duration", int64(o.Duration), int64(24 * time.Hour)}, {"Patience", int64(o.Patience), int64(24 * time.Hour)},
 	} {
 		if f.have < 0 || f.have > f.to {

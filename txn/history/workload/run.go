@@ -45,6 +45,9 @@ func Run(ctx context.Context, o Options) ([]history.Event, error) {
 		over.Stop()
 	}
 	close(stop)
+	if f.wire != nil {
+		f.wire.healed.Store(true)
+	}
 	working.Wait()
 	watching.Wait()
 
@@ -106,6 +109,13 @@ func (f *field) report() (stop func()) {
 	if f.options.Progress == nil {
 		return func() {}
 	}
+	tell := func() {
+		p := f.rec.progress()
+		if f.wire != nil {
+			p.Cuts = f.wire.cuts.Load()
+		}
+		f.options.Progress(p)
+	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -114,10 +124,10 @@ func (f *field) report() (stop func()) {
 		for {
 			select {
 			case <-done:
-				f.options.Progress(f.rec.progress())
+				tell()
 				return
 			case <-tick.C:
-				f.options.Progress(f.rec.progress())
+				tell()
 			}
 		}
 	})

@@ -13,6 +13,7 @@ import (
 func newClient(f *field, number int, closings *sync.WaitGroup) *client {
 	c := &client{field: f, number: number, flavour: flavourOf(number), closings: closings}
 	c.rng = rand.New(rand.NewPCG(f.options.Seed, uint64(number)))
+	c.version1 = c.version1 && !f.options.OnlyVersion2
 	c.renew()
 	return c
 }

@@ -169,6 +169,24 @@ func TestRestartsAndCrashes(t *testing.T) {
 	busy(t, verdict(t, events), events)
 }
 
+// TestCutConnections: requests whose answers are lost, and which are asked again on
+// another connection, count once.
+func TestCutConnections(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t)
+	var cuts int64
+	events, err := workload.Run(t.Context(), workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Duration: long(), Seed: seed(t),
+		CutOneIn: 15, OnlyVersion2: true, Progress: func(p workload.Progress) { cuts = p.Cuts }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d connections were cut", cuts)
+	if cuts < 20 {
+		t.Errorf("only %d connections were cut", cuts)
+	}
+	busy(t, verdict(t, events), events)
+}
+
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]workload.Options{
