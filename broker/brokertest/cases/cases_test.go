@@ -36,6 +36,7 @@ func all() []testCase {
 	var cs []testCase
 	cs = append(cs, transactionCases...)
 	cs = append(cs, transactionLogCases...)
+	cs = append(cs, describeCases...)
 	cs = append(cs, produceCases...)
 	cs = append(cs, fetchCases...)
 	cs = append(cs, groupCases...)

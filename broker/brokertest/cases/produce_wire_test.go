@@ -89,18 +89,22 @@ func (tg *target) fetch(w *wire, topic string, offset int64, committed bool, max
 }
 
 // log reads every batch of partition 0 from its start, control batches included.
-func (tg *target) log(topic string) []stored {
+func (tg *target) log(topic string) []stored { tg.Helper(); return tg.logOf(topic, 0) }
+
+func (tg *target) logOf(topic string, partition int32) []stored {
 	tg.Helper()
-	w := tg.leader(topic, 0)
-	at, _ := tg.offset(topic, 0, -2, false)
-	end := tg.end(topic)
+	w := tg.leader(topic, partition)
+	at, _ := tg.offset(topic, partition, -2, false)
+	end, _ := tg.offset(topic, partition, -1, false)
 	var all []stored
 	for at < end {
-		p := tg.fetch(w, topic, at, false, 1<<20)
+		req := fetchRequest(topic, at, false, 1<<20, 0, 1)
+		req.Topics[0].Partitions[0].Partition = partition
+		p := w.do(req).(*kmsg.FetchResponse).Topics[0].Partitions[0]
 		want(tg, "fetch "+topic, p.ErrorCode, nil)
 		bs := decode(p.RecordBatches)
 		if len(bs) == 0 {
-			tg.Fatalf("fetch of %s at %d below its end %d gave nothing", topic, at, end)
+			tg.Fatalf("fetch of %s-%d at %d below its end %d gave nothing", topic, partition, at, end)
 		}
 		all = append(all, bs...)
 		at = bs[len(bs)-1].last() + 1

@@ -16,6 +16,7 @@ import (
 // partitions are named whose marker is not durable yet.
 //
 //   - TRANSACTIONAL_ID_AUTHORIZATION_FAILED: no DESCRIBE on the id
+//   - INVALID_REQUEST: an empty id
 //   - TRANSACTIONAL_ID_NOT_FOUND
 //   - COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE: again later
 func handleDescribeTransactions(s *Server, c *Call, reply func(kmsg.Response)) {
@@ -37,8 +38,13 @@ func handleDescribeTransactions(s *Server, c *Call, reply func(kmsg.Response)) {
 		row := &resp.TransactionStates[i]
 		row.Default()
 		row.TransactionalID = id
-		if !s.mayDescribeTxn(c, id) {
+		switch {
+		case !s.mayDescribeTxn(c, id):
 			row.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code
+		case id == "":
+			row.ErrorCode = kerr.InvalidRequest.Code
+		}
+		if row.ErrorCode != 0 {
 			done()
 			continue
 		}
