@@ -45,7 +45,8 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	quiet := slog.New(slog.DiscardHandler)
-	b, err := broker.Start(ctx, broker.Config{Logger: quiet, GroupInitialRebalanceDelay: time.Millisecond}) // in memory
+	// Close ends the broker, after the job; with the job's context both would end at once, and its last commit fail.
+	b, err := broker.Start(context.WithoutCancel(ctx), broker.Config{Logger: quiet, GroupInitialRebalanceDelay: time.Millisecond}) // in memory
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,8 +82,15 @@ func Example() {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- shop(ctx, b, state) }()
+	patience, done := context.WithTimeout(ctx, time.Minute)
+	defer done()
 	for cents := int64(0); cents < 350; {
-		client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+		fetches := client.PollFetches(patience)
+		if patience.Err() != nil {
+			fmt.Println("no result within a minute")
+			return
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
 			for _, c := range r.Value {
 				cents = cents<<8 | int64(c)
 			}
