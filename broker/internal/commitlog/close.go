@@ -28,6 +28,9 @@ func (l *Log) SetLogStart(offset int64) {
 // the batches, the snapshot is all that still tells of their producers. The rest goes when a flush has written one. The append
 // lock is held.
 func (l *Log) giveUp() {
+	if l.swap != nil {
+		return // its end calls again
+	}
 	list := l.list()
 	keep := max(find(list, l.LogStart()), 0)
 	for keep > 0 && list[keep].base > l.safe {

@@ -23,6 +23,14 @@ func (r *recovery) folder() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.Name, err)
 	}
+	for _, name := range names {
+		if filepath.Ext(name) != swapSuffix {
+			continue
+		}
+		if names, err = r.finishSwap(name, names); err != nil {
+			return err
+		}
+	}
 	r.files, r.names = map[string][]int64{}, map[string]bool{}
 	for _, name := range names {
 		switch suffix := filepath.Ext(name); suffix {
@@ -31,16 +39,13 @@ func (r *recovery) folder() error {
 				return fmt.Errorf("%s: %w", o.Name, err)
 			}
 			continue
-		case swapSuffix:
-			return fmt.Errorf("%s: %s is left of a compaction that another program did not finish; start that program once more, "+
-				"or remove the file if its segment is whole", o.Name, name)
 		}
 		r.names[name] = true
 		if offset, suffix, ok := parseName(name); ok {
 			r.files[suffix] = append(r.files[suffix], offset) // List is sorted, and so are 20 digits
 		}
 	}
-	return nil
+	return r.loadProgress()
 }
 
 // metadata compares the folder's topic id.

@@ -63,7 +63,10 @@ type Log struct {
 	logStart atomic.Int64
 
 	epochDirty atomic.Bool // the epochs have changed since they were written
-	repairing  sync.Mutex  // guards repaired; see repairEpochs
+	swaps      atomic.Int64
+	rewritten  atomic.Int64 // see Progress
+	progress   Progress
+	repairing  sync.Mutex // guards repaired; see repairEpochs
 	repaired   bool
 
 	// Under the append lock.
@@ -77,6 +80,7 @@ type Log struct {
 	starts     []start
 	safe       int64      // the greatest base offset of a segment whose snapshot is durable
 	doomed     []*segment // off the list, their files are still there
+	swap       *swap      // a compacted segment on its way in; giveUp waits for it
 
 	plan      Sync // reused from flush to flush
 	graves    graves

@@ -59,7 +59,7 @@ func (r *recovery) joint(s *segment, begin int64) (cut bool, err error) {
 	switch {
 	case r.next == begin:
 		return false, nil
-	case r.next > begin && begin < r.known, r.next < min(begin, r.known) && !r.l.o.Config.Compacted:
+	case r.next > begin && begin < r.known, r.next < min(begin, r.known) && !r.l.mayGap(r.next):
 		return false, r.damage(fileName(s.base, logSuffix), s.size.Load(), r.next,
 			"the segment ends here, the next one begins at offset %d", begin)
 	}
@@ -177,7 +177,7 @@ func (r *recovery) check(b record.Batch) error {
 		return err
 	}
 	base := b.BaseOffset()
-	gap := base > r.next && !(r.l.o.Config.Compacted && base <= r.known) // only compaction leaves gaps, and only in what is durable
+	gap := base > r.next && !(r.l.mayGap(r.next) && base <= r.known) // only compaction leaves gaps, and only in what is durable
 	if base < r.next || b.LastOffsetDelta() < 0 || gap {
 		return fmt.Errorf("the batch has base offset %d and last offset %d, expected is %d", base, b.LastOffset(), r.next)
 	}

@@ -48,7 +48,9 @@ type segment struct {
 	maxTime atomic.Int64
 	// writtenMs is the broker's time of the last append, of an earlier process the file's; 0 when nobody knows.
 	writtenMs atomic.Int64
-	buried    atomic.Bool // the files have deletedSuffix, and the log removes them
+	// headTime is the greatest timestamp of the first batch of a finished segment; unknownTime before anybody asked.
+	headTime atomic.Int64
+	buried   atomic.Bool // the files have deletedSuffix, and the log removes them
 
 	// The appender's own, under the partition's lock.
 	maxTimeOffset int64 // last offset of the batch that has maxTime
@@ -73,6 +75,7 @@ func newSegment(fsys vfs.FS, dir string, base int64) *segment {
 	s := &segment{fs: fsys, dir: dir, base: base, firstTime: noTimestamp, maxTimeOffset: base}
 	s.refs.Store(1)
 	s.maxTime.Store(unknownTime)
+	s.headTime.Store(unknownTime)
 	return s
 }
 

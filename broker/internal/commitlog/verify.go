@@ -108,7 +108,7 @@ func (l *Log) verifyRange(s *segment, file vfs.File, at checked, last, end int64
 // batch end at last, and the leader epoch.
 func (l *Log) checkPlace(b record.Batch, next, last int64) error {
 	base := b.BaseOffset()
-	gap := base > next && !l.o.Config.Compacted
+	gap := base > next && !l.mayGap(next)
 	if next >= 0 && (base < next || gap) || next < 0 && b.LastOffset() != last {
 		return fmt.Errorf("the batch has offsets %d to %d, expected is %d", base, b.LastOffset(), max(next, last))
 	}

@@ -255,22 +255,19 @@ func (l *Log) abortedTxns(s *segment) ([]isolation.AbortedTxn, error) {
 	return s.abortedTxns()
 }
 
-// Replay calls fn for every batch from the log start up to a place that was an End once; the batch is valid during the call.
-func (l *Log) Replay(limit Position, fn func(record.Batch) error) error {
-	for from := l.LogStart(); from < limit.Offset; {
+// Replay calls fn for every batch from the log start up to an offset that was the log's end once; the batch is valid during the
+// call. Compaction may go on meanwhile: a part of the log is then read as it was before.
+func (l *Log) Replay(limit int64, fn func(record.Batch) error) error {
+	for from := l.LogStart(); from < limit; {
 		s, next, err := l.hold(from)
 		if err != nil {
 			return err
 		}
-		end := s.size.Load()
-		if s.base == limit.Segment {
-			end = limit.Bytes
-		}
-		err = errors.Join(l.replaySegment(s, from, end, fn), s.release())
+		err = errors.Join(l.replaySegment(s, from, limit, fn), s.release())
 		if err != nil {
 			return err
 		}
-		if next == nil || s.base >= limit.Segment {
+		if next == nil {
 			return nil
 		}
 		from = max(from, next.base)
@@ -278,7 +275,8 @@ func (l *Log) Replay(limit Position, fn func(record.Batch) error) error {
 	return nil
 }
 
-func (l *Log) replaySegment(s *segment, from, end int64, fn func(record.Batch) error) error {
+func (l *Log) replaySegment(s *segment, from, limit int64, fn func(record.Batch) error) error {
+	end := s.size.Load() // of whole batches
 	file, err := s.handle()
 	if err != nil {
 		return err
@@ -313,6 +311,9 @@ func (l *Log) replaySegment(s *segment, from, end int64, fn func(record.Batch) e
 		}
 		if err != nil {
 			return l.damaged(s.base, pos, from, err)
+		}
+		if b.BaseOffset() >= limit {
+			return nil
 		}
 		if err := fn(b); err != nil {
 			return err

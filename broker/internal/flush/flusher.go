@@ -238,6 +238,19 @@ func (h *Handle) NoteCheckpoint(c Checkpoint) {
 	h.note(kindCheckpoint, [6]int64{c.Offset, c.Segment, c.Position, c.Index, c.TimeIndex, c.TxnIndex})
 }
 
+// Settle makes durable what has been noted of the partition, and returns it. known is false without a journal.
+func (h *Handle) Settle() (p Point, known bool, err error) {
+	j := h.f.journal
+	if j == nil {
+		return Point{}, false, nil
+	}
+	p = j.point(h.id) // what comes while it syncs may not be
+	if err := j.sync(); err != nil {
+		return Point{}, true, fmt.Errorf("flush: recovery journal: %w", err)
+	}
+	return p, true, nil
+}
+
 // Forget drops all knowledge of the partition, when it is deleted.
 func (h *Handle) Forget() { h.note(kindForget, [6]int64{}) }
 

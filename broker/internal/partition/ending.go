@@ -48,6 +48,7 @@ func (p *Partition) bury(d commitlog.Doomed) {
 // Close flushes, makes a checkpoint at the log's end, so that the next Open has nothing to replay, and closes. Those who wait
 // for what could not be flushed get an error. Fetches under way keep their files.
 func (p *Partition) Close() error {
+	p.stopping.Store(true)
 	p.cleaning.Lock()
 	defer p.cleaning.Unlock()
 	p.flushing.Lock()
@@ -91,6 +92,7 @@ func (p *Partition) shut(why *Error) error {
 // Delete closes the partition and removes its folder, with everything that the recovery journal knows of it. Fetches under way
 // keep reading what they have.
 func (p *Partition) Delete() error {
+	p.stopping.Store(true)
 	p.cleaning.Lock()
 	defer p.cleaning.Unlock()
 	p.flushing.Lock()

@@ -25,6 +25,7 @@ type Partition struct {
 
 	// cleaning is held by whoever removes records: Retain, Compact, Close and Delete. It is taken before the other two.
 	cleaning sync.Mutex
+	stopping atomic.Bool // Close or Delete waits for cleaning
 
 	// flushing is held by the one flush that runs; it is taken before mu.
 	flushing sync.Mutex

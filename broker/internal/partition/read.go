@@ -33,6 +33,19 @@ func (r *Read) Release() {
 // offset. It takes no lock that an append holds, and looks at no record. Beyond the log end or below the log start it answers
 // OFFSET_OUT_OF_RANGE; between the mark and the log end there is nothing to read yet.
 func (p *Partition) Read(o ReadOptions) (*Read, error) {
+	for {
+		swaps := p.log.Swaps()
+		r, err := p.read(o)
+		if p.log.Swaps() == swaps {
+			return r, err
+		}
+		if err == nil { // compaction came in between
+			r.Release()
+		}
+	}
+}
+
+func (p *Partition) read(o ReadOptions) (*Read, error) {
 	if e := p.failed.Load(); e != nil {
 		return nil, e
 	}
@@ -91,6 +104,18 @@ func (p *Partition) MaxTimestamp(committed bool) (offset, timestamp int64, epoch
 func (p *Partition) lookUp(
 	committed bool, find func(commitlog.Position) (commitlog.Found, bool, error),
 ) (offset, timestamp int64, epoch int32, ok bool, err error) {
+	for {
+		swaps := p.log.Swaps()
+		offset, timestamp, epoch, ok, err = p.lookUpOnce(committed, find)
+		if p.log.Swaps() == swaps {
+			return offset, timestamp, epoch, ok, err
+		}
+	}
+}
+
+func (p *Partition) lookUpOnce(
+	committed bool, find func(commitlog.Position) (commitlog.Found, bool, error),
+) (offset, timestamp int64, epoch int32, ok bool, err error) {
 	if e := p.failed.Load(); e != nil {
 		return -1, -1, -1, false, e
 	}
@@ -121,7 +146,7 @@ func (p *Partition) EpochAt(offset int64) int32 { return p.log.EpochAt(offset) }
 // during the call. Checksums are checked on the way.
 func (p *Partition) Replay(fn func(record.Batch) error) error {
 	p.mu.Lock()
-	end := p.log.End()
+	end := p.log.Next()
 	p.mu.Unlock()
 	return p.log.Replay(end, fn)
 }
