@@ -156,6 +156,9 @@ func (d *Data) optional(name string) ([]byte, error) {
 	return data, nil
 }
 
+// LogStart is the first offset of a partition that is not deleted, as far as Kafka's checkpoints say; 0 when they say nothing.
+func (d *Data) LogStart(partition string) int64 { return d.points[logStarts][partition] }
+
 // Whole tells that it is a data folder that was opened, not the folder of one partition.
 func (d *Data) Whole() bool { return !d.one }
 

@@ -22,7 +22,7 @@ Exit codes: 0 success and nothing found, 1 something was found, 2 the command li
 		Example: `  millrace log verify ./data
   millrace log dump --records ./data/orders-0`,
 	}
-	cmd.AddCommand(newLogDump(), newLogVerify(), newLogRepair())
+	cmd.AddCommand(newLogDump(), newLogVerify(), newLogRepair(), newLogImport())
 	return cmd
 }
 
