@@ -150,6 +150,8 @@ func (p *Producer) commitPlain(ctx context.Context, offsets Offsets, by Generati
 		return fmt.Errorf("%w: commit offsets: %w", ErrFenced, err)
 	case errors.Is(err, kerr.RebalanceInProgress):
 		return fmt.Errorf("%w: commit offsets: %w", ErrAborted, err)
+	case isAny(err, refusals):
+		return aborted("commit offsets", err)
 	}
 	return fmt.Errorf("%w: commit offsets: %w", ErrUnknownOutcome, err)
 }

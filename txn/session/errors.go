@@ -20,6 +20,11 @@ var (
 	// will be delivered again; the caller may go on at once.
 	ErrAborted = errors.New("session: transaction aborted")
 
+	// ErrRefused comes together with ErrAborted when the cluster will refuse the
+	// same thing again, however often it is tried: a record that is too large, a
+	// topic that may not be written, metadata that is too long.
+	ErrRefused = errors.New("session: refused for good")
+
 	// ErrUnknownOutcome reports that the commit was asked for and no answer
 	// came. After Renew the outcome is settled, and the committed offsets of
 	// the group tell which it was.
@@ -46,6 +51,23 @@ var definite = []error{
 	kerr.TransactionalIDAuthorizationFailed, kerr.GroupAuthorizationFailed,
 }
 
+// refusals lists the answers that time does not change.
+var refusals = []error{
+	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.OffsetMetadataTooLarge, kerr.InvalidTimestamp, kerr.InvalidRecord,
+	kerr.PolicyViolation, kerr.InvalidTopicException, kerr.InvalidGroupID, kerr.InvalidTransactionTimeout,
+	kerr.UnsupportedVersion, kerr.UnsupportedForMessageFormat, kerr.UnsupportedCompressionType,
+	kerr.TopicAuthorizationFailed, kerr.GroupAuthorizationFailed, kerr.ClusterAuthorizationFailed,
+	kerr.TransactionalIDAuthorizationFailed,
+}
+
+// aborted makes the error of a transaction that surely is not committed.
+func aborted(step string, err error) error {
+	if isAny(err, refusals) {
+		return fmt.Errorf("%w, %w: %s: %w", ErrAborted, ErrRefused, step, err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrAborted, step, err)
+}
+
 func isAny(err error, of []error) bool {
 	for _, e := range of {
 		if errors.Is(err, e) {
@@ -66,7 +88,7 @@ func before(step string, err error) error {
 	case isAny(err, fencing):
 		return fmt.Errorf("%w: %s: %w", ErrFenced, step, err)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrAborted, step, err)
+	return aborted(step, err)
 }
 
 // ending types the error of the request that asks for the commit.
@@ -77,7 +99,7 @@ func ending(err error) error {
 	case isAny(err, fencing):
 		return fmt.Errorf("%w: end transaction: %w", ErrFenced, err)
 	case isAny(err, definite):
-		return fmt.Errorf("%w: end transaction: %w", ErrAborted, err)
+		return aborted("end transaction", err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 }

@@ -46,6 +46,7 @@ func (w *worker) commit(ctx context.Context) error {
 	if err := w.settle(); err != nil {
 		return err
 	}
+	w.failures = 0
 	w.progress.Emitted += sent
 	w.progress.Commits++
 	w.progress.Tasks = len(w.tasks)

@@ -112,7 +112,7 @@ func TestMain(m *testing.M) {
 // listens to signals.
 func (j *job) child(dir string) *exec.Cmd {
 	j.t.Helper()
-	raw, err := json.Marshal(childConfig{Brokers: j.cluster, App: j.app, Events: j.events, Words: j.words, Out: j.out, Dir: dir})
+	raw, err := json.Marshal(childConfig{Brokers: j.cluster.Seeds(), App: j.app, Events: j.events, Words: j.words, Out: j.out, Dir: dir})
 	if err != nil {
 		j.t.Fatal(err)
 	}

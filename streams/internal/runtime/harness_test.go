@@ -70,7 +70,7 @@ const partitions = 4
 type job struct {
 	t       testing.TB
 	ctx     context.Context
-	cluster tcp
+	cluster runtime.Cluster
 	admin   *kgo.Client
 	app     string
 	events  string
@@ -84,11 +84,16 @@ type job struct {
 
 func newJob(t testing.TB, limit time.Duration) *job {
 	t.Helper()
+	return newJobOn(t, limit, brokers(t))
+}
+
+func newJobOn(t testing.TB, limit time.Duration, cluster runtime.Cluster) *job {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
-	j := &job{t: t, ctx: ctx, cluster: brokers(t), want: map[string]int{}}
+	j := &job{t: t, ctx: ctx, cluster: cluster, want: map[string]int{}}
 	var err error
-	if j.admin, err = kgo.NewClient(kgo.SeedBrokers(j.cluster...), kgo.RecordPartitioner(kgo.ManualPartitioner())); err != nil {
+	if j.admin, err = kgo.NewClient(kgo.SeedBrokers(cluster.Seeds()...), kgo.Dialer(cluster.Dial), kgo.RecordPartitioner(kgo.ManualPartitioner())); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(j.admin.Close)
@@ -283,7 +288,7 @@ func (j *job) expel(instance string) {
 // those before the given offsets.
 func (j *job) read(topic string, before map[int32]int64) map[int32][]session.Record {
 	j.t.Helper()
-	c, err := session.Connect(j.ctx, session.ClusterOptions{Seeds: j.cluster})
+	c, err := session.Connect(j.ctx, session.ClusterOptions{Seeds: j.cluster.Seeds(), Dial: j.cluster.Dial})
 	if err != nil {
 		j.t.Fatal(err)
 	}

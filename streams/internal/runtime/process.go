@@ -75,13 +75,25 @@ func (w *worker) turn(ctx context.Context) (n int, hurry bool, err error) {
 	return n, hurry, nil
 }
 
-// mend deals with an input that cannot go on. Records that a source topic's
-// retention deleted before they were read are lost to this application, which is
-// said loudly, and reading goes on at the new start. Everything else ends the
-// run: a log that is shorter than what was read, a topic made anew, damage.
+// mend deals with an input that cannot go on. A worker that slept may find that
+// others have gone on without it, and have purged what they consumed, before the
+// group tells it so: then it joins again. Records that a source topic's retention
+// deleted before they were read are lost to this application, which is said
+// loudly, and reading goes on at the new start. Everything else ends the run: a
+// log that is shorter than what was read, a topic made anew, damage.
 func (w *worker) mend(ctx context.Context, in *input) error {
 	err := in.feed.Err()
-	if !errors.Is(err, session.ErrOutOfRange) || in.internal {
+	if !errors.Is(err, session.ErrOutOfRange) {
+		return err
+	}
+	group, gerr := w.cluster.CommittedOffsets(ctx, w.plan.app.AppID, []session.TopicPartition{in.topic})
+	if gerr != nil {
+		return gerr
+	}
+	if group[in.topic].Next > in.feed.Position() {
+		return w.lost()
+	}
+	if in.internal {
 		return err
 	}
 	starts, lerr := w.cluster.List(ctx, session.Start, []session.TopicPartition{in.topic})

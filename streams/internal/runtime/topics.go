@@ -48,6 +48,9 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkSinks(ctx); err != nil {
+		return nil, err
+	}
 	external := map[string]int32{}
 	for _, s := range p.app.Subs {
 		for _, src := range s.Sources {
@@ -99,6 +102,30 @@ func (p *preparer) names() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// checkSinks wants the topics that the application writes to be there. Nothing
+// makes them: how many partitions they need is for their owner to say.
+func (p *preparer) checkSinks(ctx context.Context) error {
+	var names []string
+	for _, s := range p.app.Subs {
+		for _, topic := range s.Sinks {
+			if !slices.ContainsFunc(p.app.Internal, func(it topology.InternalTopic) bool { return it.Name == topic }) {
+				names = append(names, topic)
+			}
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	found, err := p.cluster.Topics(ctx, names...)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { _, ok := found[n]; return ok })
+	if len(names) > 0 {
+		return fmt.Errorf("streams: application %s writes topics that do not exist: %s", p.app.AppID, strings.Join(names, ", "))
+	}
+	return nil
 }
 
 // check compares the internal topics with what is needed and with what was

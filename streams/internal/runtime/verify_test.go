@@ -152,7 +152,7 @@ func TestBrokenConnections(t *testing.T) {
 	dir := t.TempDir()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	c := &flaky{tcp: j.cluster, rnd: rand.New(rand.NewPCG(seed, 2))}
+	c := &flaky{Cluster: j.cluster, rnd: rand.New(rand.NewPCG(seed, 2))}
 	j.label()
 	ctx, stop := context.WithCancel(j.ctx)
 	r := &running{stop: stop, done: make(chan error, 1)}
@@ -177,7 +177,7 @@ func TestBrokenConnections(t *testing.T) {
 
 // flaky cuts connections of its client, some in mid-answer.
 type flaky struct {
-	tcp
+	runtime.Cluster
 	mu    sync.Mutex
 	rnd   *rand.Rand
 	conns []net.Conn
@@ -185,7 +185,7 @@ type flaky struct {
 }
 
 func (f *flaky) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := f.tcp.Dial(ctx, network, addr)
+	c, err := f.Cluster.Dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

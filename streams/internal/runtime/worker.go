@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/millrace/millrace/streams/internal/assign"
 	"github.com/millrace/millrace/streams/state"
@@ -27,8 +30,9 @@ type worker struct {
 	reader   *session.Reader
 	producer *session.Producer
 	purge    *purger
-	ctx      context.Context // of the run; user code sees it
-	life     context.Context // outlives the run's: a commit is not cut short by a stop
+	ctx      context.Context    // of the run; user code sees it
+	life     context.Context    // outlives the run's by stopTime: a commit is not cut short by a stop
+	kill     context.CancelFunc // of life
 
 	joined    session.Joined
 	units     []int32
@@ -37,21 +41,26 @@ type worker struct {
 	epochsAt  time.Time // when the epochs of the changelogs were last asked for
 	progress  Progress
 	ended     tally // of tasks that have ended
+	failures  int   // one after the other, without a commit in between
 }
 
-// stopTime bounds what a stop may take.
-const stopTime = 15 * time.Second
+// stopTime bounds what a stop may take: the commit that is under way when the
+// run is to end, the last one after it, and the farewells. With a cluster that
+// answers it takes milliseconds.
+const stopTime = 10 * time.Second
 
 // newWorker connects. instance is "" for a dynamic member.
 func newWorker(ctx context.Context, number int, p *plan, r *run) (*worker, error) {
 	w := &worker{
 		number: number, plan: p, options: r.options, folder: r.folder,
-		log: r.log.With("app", p.app.AppID, "worker", number), life: context.WithoutCancel(ctx),
+		log:      r.log.With("app", p.app.AppID, "worker", number),
 		progress: Progress{Worker: number},
 	}
+	w.life, w.kill = context.WithCancel(context.WithoutCancel(ctx))
 	instance, txnID := r.names(number)
 	var err error
 	if w.cluster, err = session.Connect(ctx, r.clusterOptions(fmt.Sprintf("%s-%d", p.app.AppID, number))); err != nil {
+		w.kill()
 		return nil, err
 	}
 	w.balancer = &balancer{plan: p, claim: assign.Claim{Generation: -1}}
@@ -68,6 +77,7 @@ func newWorker(ctx context.Context, number int, p *plan, r *run) (*worker, error
 	}
 	if err != nil {
 		w.cluster.Close()
+		w.kill()
 		return nil, err
 	}
 	w.reader = w.cluster.NewReader(session.ReaderOptions{BufferBytes: r.options.ReadAhead})
@@ -94,14 +104,16 @@ func (w *worker) enter(s State) {
 // be recovered from.
 func (w *worker) run(ctx context.Context) error {
 	w.ctx = ctx
+	defer w.kill()
+	end := sync.OnceFunc(func() { time.AfterFunc(stopTime, w.kill) })
+	defer context.AfterFunc(ctx, end)()
 	err := w.work(ctx)
 	if errors.Is(err, errCrash) {
 		w.vanish()
 		return err
 	}
-	stopping, cancel := context.WithTimeout(w.life, stopTime)
-	defer cancel()
-	return errors.Join(err, w.stop(stopping, err))
+	end()
+	return errors.Join(err, w.stop(w.life, err))
 }
 
 // spoiled wraps an error that leaves the tasks and the open transaction of no
@@ -138,19 +150,46 @@ func (w *worker) work(ctx context.Context) error {
 		join = errors.Is(err, errRebalance) || errors.Is(err, session.ErrFenced)
 		switch {
 		case errors.Is(err, errRebalance):
-		case recoverable(err):
+		case w.recoverable(err):
 			w.log.Warn("starting over from the last commit", "error", err)
+			w.pause(ctx)
 		default:
 			return err
 		}
 	}
 }
 
+// pause waits before a failure in a row is followed by the next attempt; the
+// first one goes ahead at once. Whatever the next attempt does anyway ends it.
+func (w *worker) pause(ctx context.Context) {
+	w.failures++
+	if w.failures == 1 {
+		return
+	}
+	timer := time.NewTimer(min(50*time.Millisecond<<min(w.failures-2, 10), maxPause))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-w.member.Changed():
+	case <-timer.C:
+	}
+}
+
+// maxPause is the longest pause between two attempts.
+const maxPause = 5 * time.Second
+
+// unknownTopics is how often in a row a topic that is written may be unknown to
+// the cluster: one that was just made may not have reached all brokers.
+const unknownTopics = 5
+
 // errRebalance ends a generation.
 var errRebalance = errors.New("streams: the group is rebalancing")
 
 // recoverable reports a failure after which the same work can be done again.
-func recoverable(err error) bool {
+func (w *worker) recoverable(err error) bool {
+	if errors.Is(err, session.ErrRefused) || errors.Is(err, kerr.UnknownTopicOrPartition) && w.failures >= unknownTopics {
+		return false
+	}
 	return errors.Is(err, session.ErrAborted) || errors.Is(err, session.ErrUnknownOutcome) ||
 		errors.Is(err, session.ErrFenced) && !errors.Is(err, errReplaced) || errors.Is(err, state.ErrCorrupt)
 }
@@ -265,9 +304,7 @@ func (w *worker) fill(ctx context.Context) error {
 // epoch when its state is in doubt.
 func (w *worker) startOver(ctx context.Context) error {
 	if ctx.Err() != nil {
-		stopping, cancel := context.WithTimeout(w.life, stopTime)
-		defer cancel()
-		ctx = stopping
+		ctx = w.life
 	}
 	if err := w.dropTasks(); err != nil {
 		return err
