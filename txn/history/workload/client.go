@@ -72,7 +72,7 @@ func (c *client) open() error {
 	var err error
 	switch {
 	case c.group == "":
-		c.cl, err = kgo.NewClient(append(opts, kgo.ConsumePartitions(c.starts()))...)
+		c.cl, err = kgo.NewClient(append(opts, kgo.ConsumePartitions(starts(c.keys, c.next)))...)
 	case c.transactional:
 		if c.session, err = kgo.NewGroupTransactSession(append(opts, c.membership()...)...); err == nil {
 			c.cl = c.session.Client()
@@ -88,16 +88,16 @@ func (c *client) open() error {
 	return nil
 }
 
-// starts is where to read each assigned partition from.
-func (c *client) starts() map[string]map[int32]kgo.Offset {
+// starts is where to read each partition from.
+func starts(keys []history.Key, next map[history.Key]int64) map[string]map[int32]kgo.Offset {
 	starts := map[string]map[int32]kgo.Offset{}
-	for _, k := range c.keys {
+	for _, k := range keys {
 		if starts[k.Topic] == nil {
 			starts[k.Topic] = map[int32]kgo.Offset{}
 		}
 		// Offset 0 is the start, as nothing is deleted while a run lasts, and a
 		// client must not look for another place when it is told otherwise.
-		starts[k.Topic][k.Partition] = kgo.NoResetOffset().At(c.next[k])
+		starts[k.Topic][k.Partition] = kgo.NoResetOffset().At(next[k])
 	}
 	return starts
 }

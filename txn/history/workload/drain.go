@@ -46,19 +46,17 @@ func deadline(ctx context.Context) time.Time {
 	return d
 }
 
-// drain reads all partitions from the start to their ends, as a process of its own.
-func (f *field) drain(ctx context.Context, ends map[history.Key]int64) error {
-	c := &client{field: f, process: f.rec.process()}
+// scan reads all partitions at read_committed from the start to their ends. before and
+// after are called around each poll; markers are among the records, as they are what
+// ends a partition whose last transaction was aborted.
+func (f *field) scan(ctx context.Context, ends map[history.Key]int64, before func(), after func([]*kgo.Record)) error {
 	at := map[history.Key]int64{}
-	c.keys, c.next = f.keys, at
-	e := history.Event{Process: c.process, Type: history.OK, Kind: history.Assign, Keys: f.keys, FromStart: true}
-	cl, err := kgo.NewClient(append(f.connect(), kgo.ConsumePartitions(c.starts()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	cl, err := kgo.NewClient(append(f.connect(), kgo.ConsumePartitions(starts(f.keys, at)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), kgo.FetchMaxWait(250*time.Millisecond))...)
 	if err != nil {
 		return fmt.Errorf("workload: reader: %w", err)
 	}
 	defer cl.Close()
-	f.rec.add(e)
 	for {
 		left, n := history.Key{}, 0
 		for _, k := range f.keys {
@@ -70,40 +68,48 @@ func (f *field) drain(ctx context.Context, ends map[history.Key]int64) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("process %d has read %v up to %d of %d, and is not through with %d partitions", c.process, left, at[left], ends[left], n)
+			return fmt.Errorf("a reader has %v up to %d of %d, and is not through with %d partitions", left, at[left], ends[left], n)
 		}
-		if err := c.drainOnce(ctx, cl, at); err != nil {
-			return err
+		wait, cancel := context.WithTimeout(ctx, time.Second)
+		before()
+		fetches := cl.PollRecords(wait, 1000)
+		records := fetches.Records()
+		for _, r := range records {
+			at[history.Key{Topic: r.Topic, Partition: r.Partition}] = r.Offset + 1
+		}
+		after(records)
+		late := wait.Err() != nil
+		cancel()
+		for _, e := range fetches.Errors() {
+			if !late {
+				return fmt.Errorf("fetch %s/%d: %w", e.Topic, e.Partition, e.Err)
+			}
 		}
 	}
 }
 
-// drainOnce is a poll that moves on over markers too, which end a partition when the
-// last transaction was aborted.
-func (c *client) drainOnce(ctx context.Context, cl *kgo.Client, at map[history.Key]int64) error {
-	c.rec.add(history.Event{Process: c.process, Type: history.Invoke, Kind: history.Poll})
-	wait, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	fetches := cl.PollRecords(wait, 1000)
-	step := history.Step{Kind: history.StepPoll}
-	for r := range fetches.RecordsAll() {
-		k := history.Key{Topic: r.Topic, Partition: r.Partition}
-		at[k] = r.Offset + 1
-		if r.Attrs.IsControl() {
-			continue
+// drain scans as a process of its own.
+func (f *field) drain(ctx context.Context, ends map[history.Key]int64) error {
+	process := f.rec.process()
+	f.rec.add(history.Event{Process: process, Type: history.OK, Kind: history.Assign, Keys: f.keys, FromStart: true})
+	before := func() { f.rec.add(history.Event{Process: process, Type: history.Invoke, Kind: history.Poll}) }
+	err := f.scan(ctx, ends, before, func(records []*kgo.Record) {
+		step := history.Step{Kind: history.StepPoll}
+		for _, r := range records {
+			if r.Attrs.IsControl() {
+				continue
+			}
+			v, err := strconv.ParseInt(string(r.Value), 10, 64)
+			if err != nil {
+				v = -1 // which nobody sends: the checker says so
+			}
+			step.Reads = append(step.Reads, history.Read{Key: history.Key{Topic: r.Topic, Partition: r.Partition}, Value: v, Offset: r.Offset})
 		}
-		v, err := strconv.ParseInt(string(r.Value), 10, 64)
-		if err != nil {
-			v = -1 // which nobody sends: the checker says so
-		}
-		step.Reads = append(step.Reads, history.Read{Key: k, Value: v, Offset: r.Offset})
-	}
-	step.At = c.rec.now()
-	c.rec.add(history.Event{Process: c.process, Type: history.OK, Kind: history.Poll, Steps: []history.Step{step}})
-	for _, e := range fetches.Errors() {
-		if wait.Err() == nil {
-			return fmt.Errorf("process %d: fetch %s/%d: %w", c.process, e.Topic, e.Partition, e.Err)
-		}
+		step.At = f.rec.now()
+		f.rec.add(history.Event{Process: process, Type: history.OK, Kind: history.Poll, Steps: []history.Step{step}})
+	})
+	if err != nil {
+		return fmt.Errorf("process %d: %w", process, err)
 	}
 	return nil
 }
