@@ -17,6 +17,8 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`id [\w-]{22}`), "id ID"},
 	{regexp.MustCompile(`"timestamp":\d+`), `"timestamp":0`},
+	{regexp.MustCompile(`producer \d+`), "producer 0"},
+	{regexp.MustCompile(`began \S+Z`), "began TIME"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 }
 
