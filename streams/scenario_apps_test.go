@@ -61,6 +61,9 @@ func refuse(_ context.Context, r *streams.Record[text, text]) (text, error) {
 func in(app *streams.App) streams.Stream[text, text] { return app.Stream[text, text]("in") }
 
 func (s *scenario) windows() streams.Windows {
+	if s.Params.AdvanceMs != 0 && s.Params.AdvanceMs != s.Params.SizeMs {
+		return streams.Hopping(ms(s.Params.SizeMs), ms(s.Params.AdvanceMs), streams.Grace(ms(s.Params.GraceMs)))
+	}
 	return streams.Tumbling(ms(s.Params.SizeMs), streams.Grace(ms(s.Params.GraceMs)))
 }
 

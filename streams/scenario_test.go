@@ -28,9 +28,10 @@ type scenario struct {
 	Operator string
 	What     string
 	Params   struct {
-		SizeMs, GraceMs, RetentionMs int64
-		Config                       map[string]string
-		Topics                       map[string]struct{ Dir, Key, Value string }
+		SizeMs, AdvanceMs, GraceMs, RetentionMs, GapMs int64
+		BeforeMs, AfterMs                              int64
+		Config                                         map[string]string
+		Topics                                         map[string]struct{ Dir, Key, Value string }
 	}
 	Steps  []step
 	Expect []expected
@@ -72,7 +73,7 @@ var absent = []struct{ operator, what string }{
 	{operator: "cogroup"}, {operator: "cogroup windowed"},
 	{operator: "dynamic sink"},
 	{operator: "foreign-key inner"}, {operator: "foreign-key left"},
-	{operator: "hopping"}, {operator: "session"}, {operator: "sliding"}, {what: "hopping window"}, {what: "session window"},
+	{operator: "sliding"},
 	{operator: "punctuation"}, {operator: "suppress"}, {operator: "versioned store"},
 	{operator: "stream-globaltable"}, {operator: "stream-stream inner"}, {operator: "stream-stream left"}, {operator: "stream-stream outer"},
 	{operator: "stream-table versioned"},
@@ -188,7 +189,11 @@ func (s *scenario) want() []string {
 			key = *e.Key
 		}
 		if e.WindowStart != nil {
-			key = fmt.Sprintf("%s[%d,%d)", key, *e.WindowStart, *e.WindowEnd)
+			end := *e.WindowEnd
+			if s.Params.GapMs > 0 {
+				end++ // sessions have theirs inclusive
+			}
+			key = fmt.Sprintf("%s[%d,%d)", key, *e.WindowStart, end)
 		}
 		want = append(want, fmt.Sprintf("step %d: %s %s=%s @%d%s", e.AfterStep, e.Out, key, show(e.Value), e.TS, headers(e.Headers)))
 	}
@@ -267,7 +272,11 @@ func (s *scenario) key(spec string, k []byte) string {
 	case k == nil:
 		return "null"
 	case spec == "windowed<string>":
-		w, err := window.Serde(serde.String, time.Duration(s.Params.SizeMs)*time.Millisecond).Decode(k)
+		keys := window.Serde(serde.String, ms(s.Params.SizeMs))
+		if s.Params.GapMs > 0 {
+			keys = window.SessionSerde(serde.String)
+		}
+		w, err := keys.Decode(k)
 		if err != nil {
 			return err.Error()
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/streams/window"
 )
 
-// Windows describes a kind of windows; make one with Tumbling.
+// Windows describes a kind of windows; make one with Tumbling or Hopping.
 type Windows struct {
 	spec window.Spec
 	err  error
@@ -19,10 +19,17 @@ type Windows struct {
 // Tumbling windows have one size and follow each other without gap or overlap,
 // aligned to the epoch. The option is Grace.
 func Tumbling(size time.Duration, opts ...Opt) Windows {
+	return Hopping(size, size, opts...)
+}
+
+// Hopping windows have one size, and one starts at every multiple of advance
+// since the epoch. Where they overlap, a record counts in each. The option is
+// Grace.
+func Hopping(size, advance time.Duration, opts ...Opt) Windows {
 	o, err := collect(opts, forWindows)
-	spec := window.Tumbling(size, o.grace)
-	if err == nil && (size%time.Millisecond != 0 || o.grace%time.Millisecond != 0) {
-		err = fmt.Errorf("window size %v and grace %v must be whole milliseconds, as timestamps are", size, o.grace)
+	spec := window.Hopping(size, advance, o.grace)
+	if err == nil && (size%time.Millisecond != 0 || advance%time.Millisecond != 0 || o.grace%time.Millisecond != 0) {
+		err = fmt.Errorf("window size %v, advance %v and grace %v must be whole milliseconds, as timestamps are", size, advance, o.grace)
 	}
 	if err == nil {
 		err = spec.Validate()
@@ -78,6 +85,8 @@ type WTable[K, V any] struct {
 	val    *operator.Codec[V]
 	demand *operator.Demand // for the old values of rows
 	sizeMs int64
+	// sessions: windows have no common size.
+	sessions bool
 	// final: the results are final ones. filtered: some are left out already.
 	final, filtered bool
 }
@@ -99,17 +108,27 @@ func windowed[K, V, A any](g WGrouped[K, V], kind string, add operator.Adder[K, 
 	}
 	n.Detail = pair[K, A]() + " " + spec.String()
 	n.Shape = "rows " + pair[K, A]() + " in windows of " + (time.Duration(spec.SizeMs) * time.Millisecond).String()
+	if spec.AdvanceMs != spec.SizeMs {
+		n.Shape += " every " + (time.Duration(spec.AdvanceMs) * time.Millisecond).String()
+	}
 	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Windowed: true, RetentionMs: retention,
 		Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
 	a.graph.Copartition(s.node, s.node)
-	t := WTable[K, A]{closed: new(operator.Outlet[window.Windowed[K], A]), demand: new(operator.Demand), sizeMs: spec.SizeMs}
-	t.place = place[window.Windowed[K], A]{a, n, new(operator.Outlet[window.Windowed[K], A])}
-	t.key, t.val = codec(a, n, "key", o.key, s.key), codec[A](a, n, "value", o.val, nil)
-	readable(a, n, "key", t.key)
-	readable(a, n, "value", t.val)
+	t := openWindows[K, A](a, n, o, s.key)
+	t.sizeMs = spec.SizeMs
 	op := &operator.WindowedAggregate[K, V, A]{Node: n.Name, Store: n.Name, Handler: a.handler(o), Spec: spec, RetentionMs: retention,
 		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Demand: t.demand, Updates: t.out, Closed: t.closed}
 	s.out.Attach(op.Build)
+	return t
+}
+
+// openWindows makes the table of a node that keeps windows.
+func openWindows[K, A any](a *App, n *topology.Node, o options, key *operator.Codec[K]) WTable[K, A] {
+	t := WTable[K, A]{closed: new(operator.Outlet[window.Windowed[K], A]), demand: new(operator.Demand)}
+	t.place = place[window.Windowed[K], A]{a, n, new(operator.Outlet[window.Windowed[K], A])}
+	t.key, t.val = codec(a, n, "key", o.key, key), codec[A](a, n, "value", o.val, nil)
+	readable(a, n, "key", t.key)
+	readable(a, n, "value", t.val)
 	return t
 }
 
@@ -181,14 +200,19 @@ func (t WStream[K, V]) Rekey[KR any](f func(Window, K) KR, opts ...Opt) Stream[K
 	return Stream[KR, V]{place: next, val: t.table.val, rekeyed: true}
 }
 
-// To writes the results to a topic, keys as Kafka writes those of time windows:
-// the bytes of the key, then the window's start, 8 bytes big endian.
+// To writes the results to a topic, keys as Kafka writes those of windows: the
+// bytes of the key, then the window's start, 8 bytes big endian; for a session,
+// the times of its last and of its first record.
 func (t WStream[K, V]) To(topic string, opts ...Opt) {
 	key := new(operator.Codec[window.Windowed[K]])
-	size := time.Duration(t.table.sizeMs) * time.Millisecond
 	t.app.resolve = append(t.app.resolve, func() error {
-		if t.table.key.Serde != nil { // else its own error says it
-			*key = operator.NewCodec(window.Serde(t.table.key.Serde, size))
+		inner := t.table.key.Serde
+		switch {
+		case inner == nil: // its own error says it
+		case t.table.sessions:
+			*key = operator.NewCodec(window.SessionSerde(inner))
+		default:
+			*key = operator.NewCodec(window.Serde(inner, time.Duration(t.table.sizeMs)*time.Millisecond))
 		}
 		return nil
 	})

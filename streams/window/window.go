@@ -30,14 +30,21 @@ func (w Window) String() string {
 
 // Spec describes a kind of windows: how long, and how long they stay open.
 type Spec struct {
-	SizeMs  int64
-	GraceMs int64
+	SizeMs    int64
+	AdvanceMs int64 // from one start to the next; windows overlap if it is below the size
+	GraceMs   int64
 }
 
 // Tumbling describes windows of one size that follow each other without gap
 // or overlap.
 func Tumbling(size, grace time.Duration) Spec {
-	return Spec{SizeMs: size.Milliseconds(), GraceMs: grace.Milliseconds()}
+	return Hopping(size, size, grace)
+}
+
+// Hopping describes windows of one size of which one starts at every multiple of
+// advance.
+func Hopping(size, advance, grace time.Duration) Spec {
+	return Spec{SizeMs: size.Milliseconds(), AdvanceMs: advance.Milliseconds(), GraceMs: grace.Milliseconds()}
 }
 
 // Validate names the limit that is broken.
@@ -45,14 +52,25 @@ func (s Spec) Validate() error {
 	switch {
 	case s.SizeMs < 1:
 		return fmt.Errorf("window size is %d ms, at least 1 is needed", s.SizeMs)
+	case s.AdvanceMs < 1 || s.AdvanceMs > s.SizeMs:
+		return fmt.Errorf("window advance is %d ms, must be from 1 to the size, %d", s.AdvanceMs, s.SizeMs)
 	case s.GraceMs < 0:
 		return fmt.Errorf("grace is %d ms, must not be negative", s.GraceMs)
 	}
 	return nil
 }
 
-// StartOf is the start of the window that holds a timestamp.
-func (s Spec) StartOf(timeMs int64) int64 { return timeMs - timeMs%s.SizeMs }
+// StartOf is the start of the last window that holds a timestamp.
+func (s Spec) StartOf(timeMs int64) int64 { return timeMs - timeMs%s.AdvanceMs }
+
+// FirstStartOf is the start of the first window that holds a timestamp. No
+// window starts before 1970.
+func (s Spec) FirstStartOf(timeMs int64) int64 {
+	if timeMs < s.SizeMs {
+		return 0
+	}
+	return s.StartOf(timeMs-s.SizeMs) + s.AdvanceMs
+}
 
 // Closed reports whether the window that starts at startMs takes no more
 // records at this stream time.
@@ -66,8 +84,12 @@ func (s Spec) ClosedBefore(streamTimeMs int64) int64 {
 	return streamTimeMs - s.SizeMs - s.GraceMs + 1
 }
 
-// String reads like "tumbling 1m0s, grace 10s".
+// String reads like "tumbling 1m0s, grace 10s" or "hopping 1m0s every 10s, grace
+// 0s".
 func (s Spec) String() string {
 	ms := func(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+	if s.AdvanceMs != s.SizeMs {
+		return "hopping " + ms(s.SizeMs) + " every " + ms(s.AdvanceMs) + ", grace " + ms(s.GraceMs)
+	}
 	return "tumbling " + ms(s.SizeMs) + ", grace " + ms(s.GraceMs)
 }

@@ -23,7 +23,7 @@ func TestClosedToTheMillisecond(t *testing.T) {
 		{1, 0, 7, 7, false}, {1, 0, 7, 8, true},
 		{10, 0, math.MaxInt64 - 5, math.MaxInt64, false},
 	} {
-		s := window.Spec{SizeMs: c.size, GraceMs: c.grace}
+		s := window.Spec{SizeMs: c.size, AdvanceMs: c.size, GraceMs: c.grace}
 		if got := s.Closed(c.start, c.streamTime); got != c.closed {
 			t.Errorf("size %d, grace %d, start %d, stream time %d: closed %v", c.size, c.grace, c.start, c.streamTime, got)
 		}

@@ -10,7 +10,8 @@ import (
 // WindowedAggregate keeps one aggregate per key and window.
 //
 // Stream time is that of this node in this task: the highest timestamp of a
-// record it took. A record whose window is closed by then is dropped as late.
+// record it took. A record does not count in windows that are closed by then, and
+// is counted, once, as late.
 // Each update goes out through Updates; when the stream time closes windows,
 // their final results go out through Closed, in order of (window end, key
 // bytes), once: how far that has got is a clock of its own, committed together
@@ -85,13 +86,18 @@ func (n *windowed[K, V, A]) Push(r *Record[K, V]) error {
 	}
 	before := n.clock.Ms()
 	n.clock.Advance(r.TimeMs)
-	start := n.spec.StartOf(r.TimeMs)
-	if n.spec.Closed(start, n.clock.Ms()) || n.emitted != nil && start < n.emitted.Ms() {
-		n.site.drop(dropLate)
-		return nil // a late record is never ahead of the clock
+	late := false
+	for start := n.spec.FirstStartOf(r.TimeMs); start <= r.TimeMs; start += n.spec.AdvanceMs {
+		if n.spec.Closed(start, n.clock.Ms()) || n.emitted != nil && start < n.emitted.Ms() {
+			late = true
+			continue
+		}
+		if err := n.update(r, start); err != nil {
+			return err
+		}
 	}
-	if err := n.update(r, start); err != nil {
-		return err
+	if late {
+		n.site.drop(dropLate)
 	}
 	if n.clock.Ms() == before {
 		return nil

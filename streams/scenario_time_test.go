@@ -1,0 +1,59 @@
+package streams_test
+
+import (
+	"github.com/millrace/millrace/streams"
+)
+
+func init() {
+	for name, build := range map[string]func(*streams.App, *scenario){
+		"hopping_count": windowCount,
+		"hopping_grace": windowCount,
+		"hopping_reduce_max": func(app *streams.App, s *scenario) {
+			in(app).GroupByKey().Windowed(s.windows()).Reduce(larger, streams.As("st")).ToStream().To("out")
+		},
+		"on_close_hopping": func(app *streams.App, s *scenario) {
+			in(app).GroupByKey().Windowed(s.windows()).Reduce(join2).OnClose().ToStream().To("out")
+		},
+		"session_gap_boundary":   sessionCount,
+		"session_grace_boundary": sessionCount,
+		"session_late":           sessionCount,
+		"session_null_records":   sessionCount,
+		"session_update_inside":  sessionCount,
+		"session_merge_two": func(app *streams.App, s *scenario) {
+			s.sessions(app).Reduce(join2).ToStream().To("out")
+		},
+		"session_aggregate_merger": func(app *streams.App, s *scenario) {
+			agg := streams.MergeFold(func() string { return "" }, func(a string, v text) string { return a + *v },
+				func(a, b string) string { return "(" + a + "|" + b + ")" })
+			s.sessions(app).Aggregate(agg).ToStream().To("out")
+		},
+		"session_null_aggregate": func(app *streams.App, s *scenario) {
+			start := concat(".")
+			s.sessions(app).Aggregate(streams.MergeFold(start.Init, start.Add, joinTexts)).ToStream().To("out")
+		},
+		"on_close_session": func(app *streams.App, s *scenario) {
+			s.sessions(app).Count().OnClose().ToStream().To("out")
+		},
+		"on_close_session_grace_merge": func(app *streams.App, s *scenario) {
+			s.sessions(app).Reduce(join2).OnClose().ToStream().To("out")
+		},
+	} {
+		scenarioApps[name] = build
+	}
+}
+
+func (s *scenario) sessions(app *streams.App) streams.SGrouped[text, text] {
+	return in(app).GroupByKey().Sessions(ms(s.Params.GapMs), streams.Grace(ms(s.Params.GraceMs)))
+}
+
+func sessionCount(app *streams.App, s *scenario) { s.sessions(app).Count().ToStream().To("out") }
+
+func larger(a, b text) text {
+	if *b > *a {
+		return b
+	}
+	return a
+}
+
+// joinTexts concatenates what is not null.
+func joinTexts(a, b text) text { return str(or(a, "") + or(b, "")) }
