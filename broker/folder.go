@@ -103,7 +103,8 @@ func (f *folder) identify() error {
 	format, err := strconv.Atoi(props["millrace.format"])
 	switch {
 	case props["millrace.format"] == "":
-		return fmt.Errorf("broker: %s has no millrace.format: the folder %s was written by another program", path, f.dir)
+		return fmt.Errorf("broker: %s has no millrace.format: the folder %s was written by another program; if that is Apache Kafka, "+
+			"\"millrace log import %s --data-dir DIR\" makes one of ours from it", path, f.dir, f.dir)
 	case err != nil || format < 1:
 		return fmt.Errorf("broker: %s: millrace.format is %q, not a version number", path, props["millrace.format"])
 	case format > formatVersion:
