@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/replicas"
 	"github.com/millrace/millrace/core/vfs"
@@ -120,6 +121,25 @@ func (f *folder) identify() error {
 	f.nodeID, f.clusterID = int32(node), props["cluster.id"]
 	if f.clusterID == "" {
 		return fmt.Errorf("broker: %s has no cluster.id", path)
+	}
+	return f.complete()
+}
+
+// complete refuses a folder that has a metadata log and no recovery journal. The journal is made first, so somebody has lost it:
+// without it nothing tells damage from a write that was never acknowledged.
+func (f *folder) complete() error {
+	log := filepath.Join(f.dir, replicas.Folder(metadata.LogTopic, 0))
+	for _, path := range []string{log, filepath.Join(f.dir, flush.JournalName)} {
+		_, err := f.fs.Stat(path)
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("broker: %s: %w", path, err)
+		case err != nil && path == log:
+			return nil // a new folder
+		case err != nil:
+			return fmt.Errorf("broker: %s is missing but %s exists, as in a folder that was copied in part: copy it again, or "+
+				"make a new journal with \"millrace log repair --new-journal %s\"", path, log, f.dir)
+		}
 	}
 	return nil
 }

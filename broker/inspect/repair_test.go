@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/millrace/millrace/broker"
+	"github.com/millrace/millrace/broker/internal/flush"
+	"github.com/millrace/millrace/broker/internal/seam"
 	"github.com/millrace/millrace/core/vfs"
 )
 
@@ -245,5 +249,45 @@ func TestTruncate(t *testing.T) {
 	}
 	if again := faults(verifyAt(t, fsys, ownDir)); len(again) > 0 {
 		t.Errorf("after going on: %v", again)
+	}
+}
+
+// A folder that was copied without its journal is refused by the broker, which names the way out; and that leads back to the same
+// contents.
+func TestNewJournal(t *testing.T) {
+	fsys := ownFolder(t, 2)
+	levels := []kgo.IsolationLevel{kgo.ReadUncommitted(), kgo.ReadCommitted()}
+	want := contents(t, fsys.Clone(), levels...)
+	d, err := Open(fsys, ownDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.NewJournal(VerifyOptions{}); !errors.Is(err, ErrHasJournal) {
+		t.Errorf("beside the old one: %v", err)
+	}
+	if err := fsys.Remove(filepath.Join(ownDir, flush.JournalName)); err != nil {
+		t.Fatal(err)
+	}
+	ctx := seam.With(context.Background(), seam.Options{FS: fsys})
+	if b, err := broker.Start(ctx, broker.Config{Dir: ownDir, Logger: slog.New(slog.DiscardHandler)}); err == nil {
+		t.Fatal("a broker starts without the journal", b.Close())
+	} else if !strings.Contains(err.Error(), "--new-journal "+ownDir) {
+		t.Errorf("the refusal does not name the way out: %v", err)
+	}
+	if d, err = Open(fsys, ownDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.NewJournal(VerifyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if again := faults(verifyAt(t, fsys, ownDir)); len(again) > 0 {
+		t.Errorf("with the new journal: %v", again)
+	}
+	// What DeleteRecords hid is there again, and nothing else.
+	got := contents(t, fsys, levels...)
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("%q is gone", line)
+		}
 	}
 }

@@ -117,10 +117,18 @@ type partitionCheck struct {
 }
 
 func (d *Data) verifyPartition(p *Partition, o VerifyOptions, report func(Finding)) error {
+	return d.newCheck(p, o, report).run()
+}
+
+func (d *Data) newCheck(p *Partition, o VerifyOptions, report func(Finding)) *partitionCheck {
 	c := &partitionCheck{d: d, p: p, facts: d.factsOf(p), report: report, progress: o.Progress, first: true, epoch: -1}
 	if c.progress == nil {
 		c.progress = func(int64) {}
 	}
+	return c
+}
+
+func (c *partitionCheck) run() error {
 	if err := c.snapshots(); err != nil {
 		return err
 	}
@@ -132,7 +140,7 @@ func (d *Data) verifyPartition(p *Partition, o VerifyOptions, report func(Findin
 	}
 	c.leftovers()
 	c.coordinator = newCoordinatorCheck(c)
-	for i, base := range p.logs {
+	for i, base := range c.p.logs {
 		if err := c.segment(i, base); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 func newLogRepair() *cobra.Command {
 	var cut int64
+	var journal bool
 	cmd := &cobra.Command{
 		Use:   "repair DIR",
 		Short: "Make indexes and snapshots anew; cut damaged records off where you say so",
@@ -34,6 +35,11 @@ sense, the folder is in use, or files can not be read or written.`,
 				return err
 			}
 			p := newPrinter(cmd)
+			if journal {
+				if err := d.NewJournal(inspect.VerifyOptions{}); err != nil {
+					return ioError(err)
+				}
+			}
 			if cmd.Flags().Changed("truncate-at") {
 				if cut < 0 {
 					return badUsage("--truncate-at is %d, must be an offset", cut)
@@ -45,6 +51,7 @@ sense, the folder is in use, or files can not be read or written.`,
 			return repair(d, p)
 		},
 	}
+	cmd.Flags().BoolVar(&journal, "new-journal", false, "begin a recovery journal in a data folder that has lost it; what DeleteRecords hid may be visible again")
 	cmd.Flags().Int64Var(&cut, "truncate-at", 0, "give up all records from this offset on")
 	return cmd
 }
