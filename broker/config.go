@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/millrace/millrace/broker/internal/compact"
 )
 
 // Config says how to start a broker. The zero value is a broker in memory
@@ -48,6 +50,13 @@ type Config struct {
 
 	// RetentionCheckInterval is how often retention.ms and retention.bytes are looked at; 5 min by default.
 	RetentionCheckInterval time.Duration
+	// CompactionInterval is how often it is looked whether a compacted topic is dirty enough; 15 s by default.
+	CompactionInterval time.Duration
+	// CompactionBuffer bounds the table of keys that compaction keeps in memory while it is at a partition, in bytes; 64 MiB by
+	// default. It takes what it needs, and goes over a partition with more keys in several rounds.
+	CompactionBuffer int
+	// CompactionBytesPerSecond bounds what compaction reads and writes; 0 is no bound.
+	CompactionBytesPerSecond int64
 
 	// Authorize decides about every access. Nil allows all.
 	Authorize func(Access) bool
@@ -87,6 +96,15 @@ func (c Config) Validate() error {
 	if c.RetentionCheckInterval < time.Millisecond {
 		return fmt.Errorf("broker: RetentionCheckInterval is %v, must be at least 1ms", c.RetentionCheckInterval)
 	}
+	if c.CompactionInterval < time.Millisecond {
+		return fmt.Errorf("broker: CompactionInterval is %v, must be at least 1ms", c.CompactionInterval)
+	}
+	if c.CompactionBuffer != 0 && c.CompactionBuffer < compact.MinTableBytes {
+		return fmt.Errorf("broker: CompactionBuffer is %d bytes, must be at least %d", c.CompactionBuffer, compact.MinTableBytes)
+	}
+	if c.CompactionBytesPerSecond < 0 {
+		return fmt.Errorf("broker: CompactionBytesPerSecond is %d, must not be negative", c.CompactionBytesPerSecond)
+	}
 	if c.Listen != "" {
 		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 			return fmt.Errorf("broker: Listen is %q, must be host:port: %w", c.Listen, err)
@@ -122,6 +140,7 @@ func (c Config) withDefaults() Config {
 		{&c.GroupMaxSessionTimeout, 30 * time.Minute},
 		{&c.TransactionMaxTimeout, 15 * time.Minute},
 		{&c.RetentionCheckInterval, 5 * time.Minute},
+		{&c.CompactionInterval, 15 * time.Second},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value

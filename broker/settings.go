@@ -40,6 +40,7 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 			ms("group.max.session.timeout.ms", c.GroupMaxSessionTimeout, "Longest session timeout of a member."),
 			ms("group.min.session.timeout.ms", c.GroupMinSessionTimeout, "Shortest session timeout of a member."),
 			setting("log.dirs", c.Dir, kmsg.ConfigTypeString, "The data folder; empty when everything is in memory."),
+			ms("log.cleaner.backoff.ms", c.CompactionInterval, "How often compaction looks for topics that are dirty enough."),
 			ms("log.retention.check.interval.ms", c.RetentionCheckInterval, "How often retention looks for old segments."),
 			integer("min.insync.replicas", 1, "Replicas that acks=all waits for."),
 			integer("node.id", int64(nodeID), "Id of this broker."),

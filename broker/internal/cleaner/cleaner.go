@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/broker/internal/compact"
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/core/clock"
 )
@@ -18,6 +19,12 @@ type Options struct {
 	Partitions iter.Seq[*partition.Partition]
 	// RetentionEvery is how often retention looks [log.retention.check.interval.ms]. 0 is 5 minutes.
 	RetentionEvery time.Duration
+	// CompactEvery is how often compaction looks [log.cleaner.backoff.ms]. 0 is 15 seconds.
+	CompactEvery time.Duration
+	// TableBytes bounds the table of keys of a round [log.cleaner.dedupe.buffer.size]. 0 is 64 MiB; it takes what it needs.
+	TableBytes int
+	// BytesPerSecond bounds what compaction reads and writes [log.cleaner.io.max.bytes.per.second]. 0 is no bound.
+	BytesPerSecond int64
 	Clock          clock.Clock  // nil is the system's
 	Logger         *slog.Logger // nil discards
 }
@@ -29,6 +36,12 @@ func (o Options) Validate() error {
 		return fmt.Errorf("cleaner: Partitions is nil")
 	case o.RetentionEvery < 0:
 		return fmt.Errorf("cleaner: RetentionEvery is %v, must not be negative", o.RetentionEvery)
+	case o.CompactEvery < 0:
+		return fmt.Errorf("cleaner: CompactEvery is %v, must not be negative", o.CompactEvery)
+	case o.TableBytes != 0 && o.TableBytes < compact.MinTableBytes:
+		return fmt.Errorf("cleaner: TableBytes is %d, must be at least %d", o.TableBytes, compact.MinTableBytes)
+	case o.BytesPerSecond < 0:
+		return fmt.Errorf("cleaner: BytesPerSecond is %d, must not be negative", o.BytesPerSecond)
 	}
 	return nil
 }
@@ -36,6 +49,12 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	if o.RetentionEvery == 0 {
 		o.RetentionEvery = 5 * time.Minute
+	}
+	if o.CompactEvery == 0 {
+		o.CompactEvery = 15 * time.Second
+	}
+	if o.TableBytes == 0 {
+		o.TableBytes = 64 << 20
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System()
@@ -54,12 +73,13 @@ type Cleaner struct {
 	ended  sync.WaitGroup
 	closed atomic.Bool
 
-	retention alarm
+	retention, compaction alarm
 
 	// The goroutine's own.
-	began time.Time
-	guard guard
-	ahead bool // the clock is doubted; said once
+	began   time.Time
+	guard   guard
+	ahead   bool  // the clock is doubted; said once
+	unpaced int64 // bytes since the last pause of compaction
 
 	status status
 }
@@ -72,6 +92,7 @@ func Start(o Options) (*Cleaner, error) {
 	c := &Cleaner{o: o.withDefaults(), wake: make(chan struct{}, 1), stop: make(chan struct{})}
 	c.began = c.o.Clock.Now()
 	c.retention.set(c, c.o.RetentionEvery)
+	c.compaction.set(c, c.o.CompactEvery)
 	c.ended.Go(c.run)
 	return c, nil
 }
@@ -82,8 +103,9 @@ func (c *Cleaner) Close() error {
 		return nil
 	}
 	close(c.stop)
-	c.retention.timer.Load().Stop()
+	c.silence()
 	c.ended.Wait()
+	c.silence() // a round may have set one more
 	return nil
 }
 
@@ -117,11 +139,16 @@ func (c *Cleaner) run() {
 			c.retain(c.nowMs())
 			c.retention.set(c, c.o.RetentionEvery)
 		}
-		if c.closed.Load() { // an alarm set after Close stopped the last one
-			c.retention.timer.Load().Stop()
-			return
+		if c.compaction.due.Swap(false) {
+			c.compact(c.nowMs())
+			c.compaction.set(c, c.o.CompactEvery)
 		}
 	}
+}
+
+func (c *Cleaner) silence() {
+	c.retention.timer.Load().Stop()
+	c.compaction.timer.Load().Stop()
 }
 
 // nowMs is the time that records may be removed by.
@@ -142,14 +169,14 @@ func (c *Cleaner) nowMs() int64 {
 
 // retain is a round of retention.
 func (c *Cleaner) retain(nowMs int64) {
+	names := map[string]bool{}
 	for p := range c.o.Partitions {
 		if c.closed.Load() {
 			return
 		}
+		names[p.Name()] = true
 		r, err := p.Retain(nowMs)
 		c.status.retained(c.o.Logger, p.Name(), r, err)
 	}
-	c.status.mu.Lock()
-	c.status.now.RetentionRounds++
-	c.status.mu.Unlock()
+	c.status.retentionDone(names)
 }

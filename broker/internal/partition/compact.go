@@ -24,8 +24,9 @@ type Compacted struct {
 	More   bool // the table was full: the next round has more to do
 }
 
-// errStopped ends a round because the partition does, or because its segments are not there any more.
-var errStopped = errors.New("the round is given up")
+// ErrStopped ends a round without an error: because the partition is closed, because its segments are not there any more, or because Pace
+// says so.
+var ErrStopped = errors.New("the round is given up")
 
 // Dirtiness tells whether a round of compaction is due, and how dirty the log is: the share of bytes that no round has seen. For a
 // clean log it looks at a few numbers in memory, and at no file.
@@ -52,7 +53,7 @@ func (p *Partition) Compact(o Compaction) (c Compacted, err error) {
 	p.cleaning.Lock()
 	defer p.cleaning.Unlock()
 	c, err = p.compact(o)
-	if errors.Is(err, errStopped) {
+	if errors.Is(err, ErrStopped) {
 		return c, nil
 	}
 	if err != nil {
@@ -204,7 +205,7 @@ func (r *round) rewrite(t *compact.Table, next int64) error {
 		}
 		n := compact.Group(segments, r.config.SegmentBytes)
 		if err := r.group(left[:n]); errors.Is(err, commitlog.ErrPiecesGone) || errors.Is(err, commitlog.ErrOutOfRange) {
-			return errStopped // deleted from the front meanwhile: the next round sees what is left
+			return ErrStopped // deleted from the front meanwhile: the next round sees what is left
 		} else if err != nil {
 			return err
 		}
@@ -246,7 +247,7 @@ func (r *round) fill(d *commitlog.Draft, piece commitlog.Piece) error {
 
 func (r *round) pace(bytes int) error {
 	if r.p.stopping.Load() {
-		return errStopped
+		return ErrStopped
 	}
 	if r.o.Pace == nil {
 		return nil
@@ -260,7 +261,7 @@ func (p *Partition) install(d *commitlog.Draft) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.ended != nil {
-			return errStopped
+			return ErrStopped
 		}
 		return claim()
 	})

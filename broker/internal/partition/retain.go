@@ -28,7 +28,7 @@ func (p *Partition) Retain(nowMs int64) (r Retained, err error) {
 	if err == nil && e.Start > r.Start {
 		err = p.expire(e.Start, nowMs)
 	}
-	err = errors.Join(err, p.rollIdle(nowMs), p.log.Exhume(nowMs))
+	err = errors.Join(err, p.RollIdle(nowMs), p.log.Exhume(nowMs))
 	if err != nil {
 		err = p.storage("retention", err)
 	}
@@ -55,7 +55,11 @@ func (p *Partition) expire(start, nowMs int64) error {
 	return err
 }
 
-func (p *Partition) rollIdle(nowMs int64) error {
+// Compacts tells whether the topic is compacted.
+func (p *Partition) Compacts() bool { return p.config.Load().Compacted }
+
+// RollIdle begins a new segment where the active one has been idle for segment.ms: compaction leaves the active one alone.
+func (p *Partition) RollIdle(nowMs int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.writable() != nil {
