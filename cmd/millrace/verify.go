@@ -19,6 +19,7 @@ type verifyFlags struct {
 	seconds, round int
 	options        workload.Options
 	history, check string
+	workload       string
 }
 
 func newVerify() *cobra.Command {
@@ -33,6 +34,9 @@ for Kafka, with checks of group offsets and watermarks added. The cluster may be
 that speaks the protocol; disturb it meanwhile as you like, but let it be well when
 the seconds are over: what does not work again within --patience is a finding.
 
+--workload bank moves money between partitions, and --workload copy copies a topic as
+a group, exactly once; both know their result in advance and need no history.
+
 The work is done in rounds of --round seconds, each in fresh topics, read to the end
 and judged on its own. --history keeps what happened, in a text form that --check
 judges again.
@@ -43,14 +47,21 @@ Exit code 1 means that an anomaly was found, or that nothing could be tried.`,
   millrace verify --check history.txt`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.check != "" {
+			companion, known := companions[f.workload]
+			switch {
+			case !known:
+				return badUsage("--workload is %q, must be history, bank or copy", f.workload)
+			case f.check != "":
 				return f.checkFile(cmd)
+			case companion != nil:
+				return f.runCompanion(cmd, companion)
 			}
 			return f.run(cmd)
 		},
 	}
 	addClientFlags(cmd)
 	fl := cmd.Flags()
+	fl.StringVar(&f.workload, "workload", "history", "what the clients do: history, bank or copy")
 	fl.IntVar(&f.seconds, "seconds", 20, "how long the clients work")
 	fl.IntVar(&f.round, "round", 60, "seconds of a round at most")
 	fl.IntVar(&f.options.Clients, "clients", 8, "how many work at the same time")
@@ -69,8 +80,8 @@ Exit code 1 means that an anomaly was found, or that nothing could be tried.`,
 // errAnomalies ends verify where it found some; the report has said all.
 var errAnomalies = errors.New("anomalies found")
 
-// run works and judges round after round.
-func (f *verifyFlags) run(cmd *cobra.Command) (err error) {
+// prepare checks the flags and that there is a cluster.
+func (f *verifyFlags) prepare(cmd *cobra.Command) error {
 	if f.seconds < 1 || f.round < 1 {
 		return badUsage("--seconds is %d and --round %d, both must be at least 1", f.seconds, f.round)
 	}
@@ -81,20 +92,24 @@ func (f *verifyFlags) run(cmd *cobra.Command) (err error) {
 	if f.options.Seed == 0 {
 		f.options.Seed = rand.Uint64()>>1 | 1
 	}
+	cl, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return reach(cmd, cl)
+}
+
+// run works and judges round after round.
+func (f *verifyFlags) run(cmd *cobra.Command) (err error) {
+	if err := f.prepare(cmd); err != nil {
+		return err
+	}
 	keep, err := newHistoryFile(f.history)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, keep.close()) }()
-	cl, err := newClient(cmd)
-	if err != nil {
-		return err
-	}
-	err = reach(cmd, cl)
-	cl.Close()
-	if err != nil {
-		return err
-	}
 	rounds := (f.seconds + f.round - 1) / f.round
 	verdict := verdict{Seed: f.options.Seed, rounds: rounds}
 	for n := range rounds {

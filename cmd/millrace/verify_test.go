@@ -150,6 +150,21 @@ func TestVerifyRounds(t *testing.T) {
 	}
 }
 
+func TestVerifyCompanions(t *testing.T) {
+	t.Parallel()
+	s := server(t, t.TempDir())
+	for _, w := range []string{"bank", "copy"} {
+		out := ok(t, "", "verify", "--brokers", s.addr, "--workload", w, "--seconds", "1", "--seed", "7")
+		if !strings.HasPrefix(out, "Seed 7.\n"+w+": ") || !strings.HasSuffix(out, "\nNothing is wrong.\n") {
+			t.Errorf("%s: %s", w, out)
+		}
+		var r companionResult
+		if err := json.Unmarshal([]byte(ok(t, "", "verify", "-b", s.addr, "--workload", w, "--seconds", "1", "-o", "json")), &r); err != nil || !r.Valid || r.Workload != w || r.Seed == 0 {
+			t.Errorf("%s: %+v, %v", w, r, err)
+		}
+	}
+}
+
 func TestVerifyErrors(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "history.txt")
@@ -163,6 +178,8 @@ func TestVerifyErrors(t *testing.T) {
 	}{
 		{"--seconds is 0", 2, []string{"--seconds", "0"}},
 		{"Options.Clients is 1001", 2, []string{"--clients", "1001"}},
+		{`--workload is "fun"`, 2, []string{"--workload", "fun"}},
+		{"keeps none", 2, []string{"--workload", "bank", "--history", name}},
 		{"verify needs no arguments", 2, []string{"now"}},
 		{"no such file", 1, []string{"--check", name + "x"}},
 		{"line 2", 1, []string{"--check", name}},
