@@ -101,6 +101,10 @@ func (h *harness) apply(out Output) {
 			h.t.Fatal(err)
 		}
 		id, _, _ := decodeKey(r.Key)
+		if r.Value == nil {
+			fmt.Fprintf(&h.out, "record %s: tombstone\n", id)
+			continue
+		}
 		md, _ := decodeValue(r.Value)
 		var b strings.Builder
 		md.dump(&b)
@@ -121,9 +125,11 @@ func (h *harness) checkEdge(r Record) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	next, err := decodeValue(r.Value)
-	if err != nil {
-		h.t.Fatal(err)
+	next := metadata{state: Dead}
+	if r.Value != nil {
+		if next, err = decodeValue(r.Value); err != nil {
+			h.t.Fatal(err)
+		}
 	}
 	prev := absent
 	var before metadata
@@ -132,6 +138,9 @@ func (h *harness) checkEdge(r Record) {
 	}
 	if !next.state.Follows(prev) {
 		h.t.Fatalf("%s: %v after %v", id, next.state, prev)
+	}
+	if next.state == Dead {
+		return
 	}
 	if prev != absent && next.producerID == before.producerID && next.epoch < before.epoch {
 		h.t.Fatalf("%s: epoch fell from %d to %d", id, before.epoch, next.epoch)

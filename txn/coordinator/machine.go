@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options of a machine. Every field but MaxTimeout must be set.
+// Options of a machine. ProducerIDs must be set.
 type Options struct {
 	// ProducerIDs gives an id that was never given before. An error makes the
 	// request answer COORDINATOR_LOAD_IN_PROGRESS, on which clients try again.
@@ -15,6 +15,12 @@ type Options struct {
 	// MaxTimeout bounds the transaction timeout that clients may ask for. 0 is 15
 	// minutes, as in Kafka.
 	MaxTimeout time.Duration
+	// Expiration is how long after its last change an id at rest is forgotten. 0 is 7
+	// days, as in Kafka.
+	Expiration time.Duration
+	// SweepInterval is how far apart the times are at which ids are forgotten. 0 is an
+	// hour, as in Kafka.
+	SweepInterval time.Duration
 }
 
 // Validate names the field that is wrong.
@@ -25,10 +31,20 @@ func (o Options) Validate() error {
 	if o.MaxTimeout < 0 {
 		return fmt.Errorf("coordinator options: MaxTimeout is %v, the least is 0", o.MaxTimeout)
 	}
+	if o.Expiration != 0 && o.Expiration < time.Millisecond {
+		return fmt.Errorf("coordinator options: Expiration is %v, the least is 1ms", o.Expiration)
+	}
+	if o.SweepInterval != 0 && o.SweepInterval < time.Millisecond {
+		return fmt.Errorf("coordinator options: SweepInterval is %v, the least is 1ms", o.SweepInterval)
+	}
 	return nil
 }
 
-const defaultMaxTimeout = 15 * time.Minute
+const (
+	defaultMaxTimeout    = 15 * time.Minute
+	defaultExpiration    = 7 * 24 * time.Hour
+	defaultSweepInterval = time.Hour
+)
 
 // Machine holds the transactional ids of one partition. See the package comment.
 type Machine struct {
@@ -36,6 +52,8 @@ type Machine struct {
 	deadlines    deadlines
 	producerIDs  func() (int64, error)
 	maxTimeoutMs int64
+	expirationMs int64
+	sweepMs      int64
 	// resumable holds the ids, in the order of their completion, that have parked
 	// requests which can go on.
 	resumable []string
@@ -49,10 +67,18 @@ func New(o Options) (*Machine, error) {
 	if o.MaxTimeout == 0 {
 		o.MaxTimeout = defaultMaxTimeout
 	}
+	if o.Expiration == 0 {
+		o.Expiration = defaultExpiration
+	}
+	if o.SweepInterval == 0 {
+		o.SweepInterval = defaultSweepInterval
+	}
 	return &Machine{
 		ids:          map[string]*transaction{},
 		producerIDs:  o.ProducerIDs,
 		maxTimeoutMs: o.MaxTimeout.Milliseconds(),
+		expirationMs: o.Expiration.Milliseconds(),
+		sweepMs:      o.SweepInterval.Milliseconds(),
 	}, nil
 }
 

@@ -1,14 +1,13 @@
 package coordinator
 
-// tickMax bounds how many ids one Tick deals with, so that its output stays within
+// tickMax bounds how many transactions one Tick aborts, so that its output stays within
 // one batch. What is left is due at once.
 const tickMax = 64
 
-// schedule puts t at the time at which something is due: its timeout, or the end of
-// the oldest wait.
+// schedule puts t at the time at which something is due: its timeout, the end of the
+// oldest wait, or its expiry.
 func (m *Machine) schedule(t *transaction) {
-	var ms int64
-	ok := false
+	ms, ok := m.expiry(t)
 	if t.state == Ongoing {
 		ms, ok = t.startMs+int64(t.timeoutMs), true
 	}
@@ -26,14 +25,18 @@ func (m *Machine) NextDeadline() (ms int64, ok bool) {
 	return m.deadlines[0].deadlineMs, true
 }
 
-// Tick aborts the transactions whose timeout has passed and answers the requests
-// that have waited too long. When its records can not be appended, they are due
-// again: the next Tick makes the same ones.
+// Tick aborts the transactions whose timeout has passed, forgets the ids that expired,
+// and answers the requests that have waited too long. When its records can not be
+// appended, they are due again: the next Tick makes the same ones.
 func (m *Machine) Tick(nowMs int64) Output {
 	var out Output
 	for _, t := range m.due(nowMs) {
 		m.expire(t, nowMs, &out)
 		m.schedule(t)
+		if ms, ok := m.expiry(t); ok && ms <= nowMs {
+			out.Records = append(out.Records, tombstone(t.id))
+			continue
+		}
 		if t.state != Ongoing || t.startMs+int64(t.timeoutMs) > nowMs {
 			continue
 		}
@@ -44,13 +47,19 @@ func (m *Machine) Tick(nowMs int64) Output {
 	return out
 }
 
-// due returns the ids whose deadline has passed, up to tickMax, in order.
+// due returns the ids whose deadline has passed, as many as fit in one output, in order.
 func (m *Machine) due(nowMs int64) []*transaction {
 	var due []*transaction
-	for len(m.deadlines) > 0 && m.deadlines[0].deadlineMs <= nowMs && len(due) < tickMax {
+	aborts, keys := 0, 0
+	for len(m.deadlines) > 0 && m.deadlines[0].deadlineMs <= nowMs &&
+		aborts < tickMax && len(due) < expireMax && keys < expireMaxBytes {
 		t := m.deadlines[0]
 		m.deadlines.set(t, 0, false)
 		due = append(due, t)
+		keys += len(t.id)
+		if t.state == Ongoing {
+			aborts++
+		}
 	}
 	for _, t := range due {
 		m.schedule(t)

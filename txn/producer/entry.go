@@ -45,7 +45,7 @@ type entry struct {
 	seenMs           int64
 	window           [Window]seen
 
-	txnFirstOffset int64 // -1 without an open transaction; else the entry is in Table.open
+	txnFirstOffset int64 // -1 without an open transaction, and the entry is in Table.quiet; else it is in Table.open
 	prev, next     *entry
 }
 

@@ -30,7 +30,7 @@ func (t *Table) Load(p []byte) error {
 		return corrupt("%d entries in %d bytes", n, len(p))
 	}
 	loaded := Table{entries: make(map[int64]*entry, n)}
-	var open []*entry
+	var open, quiet []*entry
 	for ; n > 0; n-- {
 		e, err := loadEntry(p[:snapshotEntry])
 		if err != nil {
@@ -43,6 +43,8 @@ func (t *Table) Load(p []byte) error {
 		loaded.entries[e.id] = e
 		if e.txnFirstOffset >= 0 {
 			open = append(open, e)
+		} else {
+			quiet = append(quiet, e)
 		}
 	}
 	if bytes.HasPrefix(p, []byte(sectionMagic)) {
@@ -51,6 +53,8 @@ func (t *Table) Load(p []byte) error {
 		}
 	}
 	loaded.open.fill(open)
+	loaded.quiet.fill(quiet)
+	loaded.peak = len(loaded.entries)
 	*t = loaded
 	return nil
 }

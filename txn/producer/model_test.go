@@ -187,7 +187,7 @@ func (r *modelRun) step() error {
 	switch r.rng.IntN(20) {
 	case 0:
 		after := r.rng.Int64N(300)
-		r.table.Expire(r.now, after)
+		r.table.Expire(r.now, after, 1<<30)
 		r.model.expire(r.now, after)
 	case 1:
 		raw := r.table.Snapshot(nil)

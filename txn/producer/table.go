@@ -48,6 +48,8 @@ type State struct {
 type Table struct {
 	entries map[int64]*entry
 	open    openList
+	quiet   quietList // all that are not in open
+	peak    int       // most entries since the map was made
 }
 
 func (t *Table) get(id int64) *entry { return t.entries[id] }
@@ -61,6 +63,8 @@ func (t *Table) getOrAdd(id int64, epoch int16) *entry {
 	}
 	e := &entry{id: id, epoch: epoch, markerEpoch: noMarker, coordinatorEpoch: -1, txnFirstOffset: -1}
 	t.entries[id] = e
+	t.peak = max(t.peak, len(t.entries))
+	t.quiet.push(e)
 	return e
 }
 
@@ -77,9 +81,14 @@ func (t *Table) Apply(b Batch) {
 	if e.seenMs == 0 {
 		e.seenMs = b.TimestampMs
 	}
-	if b.Transactional && e.txnFirstOffset < 0 {
+	switch {
+	case e.txnFirstOffset >= 0:
+	case b.Transactional:
 		e.txnFirstOffset = b.BaseOffset
+		t.quiet.remove(e)
 		t.open.insert(e)
+	default:
+		t.quiet.touch(e)
 	}
 }
 
@@ -96,6 +105,7 @@ func (t *Table) ApplyMarker(m Marker, offset, timestampMs int64) (firstOffset in
 	}
 	e.timestampMs, e.seenMs = timestampMs, timestampMs
 	if e.txnFirstOffset < 0 {
+		t.quiet.touch(e)
 		return -1, false
 	}
 	firstOffset = e.txnFirstOffset
@@ -106,6 +116,7 @@ func (t *Table) ApplyMarker(m Marker, offset, timestampMs int64) (firstOffset in
 func (t *Table) close(e *entry) {
 	t.open.remove(e)
 	e.txnFirstOffset = -1
+	t.quiet.push(e)
 }
 
 // Open tells whether exactly this producer, under exactly this epoch, has a transaction open here, and where it began.
@@ -127,19 +138,6 @@ func (t *Table) FirstOpen() (offset int64, ok bool) {
 
 // Len is the number of producers known.
 func (t *Table) Len() int { return len(t.entries) }
-
-// Expire forgets the producers that have been quiet for afterMs or longer, and tells how many. One with an open transaction
-// stays, however old: its marker is still to come, and forgetting it would let the last stable offset pass undecided
-// records. A marker counts as activity (KAFKA-9144).
-func (t *Table) Expire(nowMs, afterMs int64) int {
-	n := len(t.entries)
-	for id, e := range t.entries {
-		if e.txnFirstOffset < 0 && nowMs-e.seenMs >= afterMs {
-			delete(t.entries, id)
-		}
-	}
-	return n - len(t.entries)
-}
 
 func (t *Table) sorted() []*entry {
 	es := make([]*entry, 0, len(t.entries))

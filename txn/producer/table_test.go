@@ -261,14 +261,14 @@ func TestExpiry(t *testing.T) {
 	l := partition{t: t, now: 100 * day}
 	l.want(0, false, 0)(l.produce(1, 0, 0, 1, true))
 	l.want(1, false, 0)(l.produce(2, 0, 0, 1, false))
-	if n := l.Expire(l.now+day-1, day); n != 0 {
+	if n := l.Expire(l.now+day-1, day, 1<<30); n != 0 {
 		t.Errorf("%d expired early", n)
 	}
 	l.reopen()
-	if n := l.Expire(l.now+day, day); n != 1 || l.Len() != 1 {
+	if n := l.Expire(l.now+day, day, 1<<30); n != 1 || l.Len() != 1 {
 		t.Errorf("%d expired, %d left", n, l.Len())
 	}
-	if n := l.Expire(l.now+1000*day, day); n != 0 {
+	if n := l.Expire(l.now+1000*day, day, 1<<30); n != 0 {
 		t.Error("a producer with an open transaction expired")
 	}
 	l.now += day - 1
@@ -276,7 +276,7 @@ func TestExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.now += day - 1
-	l.Expire(l.now, day)
+	l.Expire(l.now, day, 1<<30)
 	l.want(-1, false, 45)(l.produce(1, 0, 5, 1, true)) // still known
 	l.want(3, false, 0)(l.produce(1, 0, 1, 1, true))
 	l.want(4, false, 0)(l.produce(2, 0, 9, 1, false)) // forgotten: any sequence
