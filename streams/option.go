@@ -24,6 +24,7 @@ type options struct {
 	inMemory  bool
 	retention time.Duration
 	grace     time.Duration
+	strict    bool
 	onError   task.Handler
 }
 
@@ -84,15 +85,17 @@ func collect(opts []Opt, allowed string) (options, error) {
 
 // Which options mean something where.
 const (
-	forApp       = "OnError"
-	forSource    = "As KeySerde ValSerde OnError"
-	forTable     = "As KeySerde ValSerde InMemory OnError"
-	forStep      = "As OnError"
-	forGroup     = "As KeySerde ValSerde OnError"
-	forAggregate = "As KeySerde ValSerde InMemory OnError"
-	forWindows   = "Grace"
-	forWindowed  = "As KeySerde ValSerde InMemory Retention OnError"
-	forClose     = "As"
-	forJoin      = "As OnError"
-	forSink      = "As KeySerde ValSerde OnError"
+	forApp        = "OnError"
+	forSource     = "As KeySerde ValSerde OnError"
+	forTable      = "As KeySerde ValSerde InMemory OnError"
+	forStep       = "As OnError"
+	forGroup      = "As KeySerde ValSerde OnError"
+	forAggregate  = "As KeySerde ValSerde InMemory OnError"
+	forWindows    = "Grace"
+	forWindowed   = "As KeySerde ValSerde InMemory Retention OnError"
+	forClose      = "As"
+	forJoin       = "As OnError"
+	forJoinWindow = "Grace Strict Retention"
+	forStreamJoin = "As KeySerde InMemory OnError"
+	forSink       = "As KeySerde ValSerde OnError"
 )

@@ -75,7 +75,7 @@ var absent = []struct{ operator, what string }{
 	{operator: "foreign-key inner"}, {operator: "foreign-key left"},
 	{operator: "sliding"},
 	{operator: "punctuation"}, {operator: "suppress"}, {operator: "versioned store"},
-	{operator: "stream-globaltable"}, {operator: "stream-stream inner"}, {operator: "stream-stream left"}, {operator: "stream-stream outer"},
+	{operator: "stream-globaltable"},
 	{operator: "stream-table versioned"},
 	{operator: "table-table versioned"},
 	{what: "timestamp extractor"}, {what: "record cache"},

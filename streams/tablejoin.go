@@ -44,13 +44,17 @@ func (t Table[K, V]) TryLeftJoin[VO, VR any](o Table[K, VO], f func(context.Cont
 // TryOuterJoin is OuterJoin with a function that may fail; see TryJoin.
 func (t Table[K, V]) TryOuterJoin[VO, VR any](o Table[K, VO], f func(context.Context, *Record[K, Maybe[V]], Maybe[VO]) (VR, error), opts ...Opt) Table[K, VR] {
 	sides := operator.Sides{LeftAlone: true, RightAlone: true}
-	return joinTables(t, o, "outer-join", sides, func() operator.PairFunc[K, V, VO, VR] {
+	return joinTables(t, o, "outer-join", sides, tryOuter(f), opts)
+}
+
+func tryOuter[K, V, VO, VR any](f func(context.Context, *Record[K, Maybe[V]], Maybe[VO]) (VR, error)) func() operator.PairFunc[K, V, VO, VR] {
+	return func() operator.PairFunc[K, V, VO, VR] {
 		var in Record[K, Maybe[V]]
 		return func(ctx context.Context, r *operator.Record[K, struct{}], v V, hasV bool, x VO, hasX bool) (VR, error) {
 			in = showPair(r, Maybe[V]{v, hasV})
 			return f(ctx, &in, Maybe[VO]{x, hasX})
 		}
-	}, opts)
+	}
 }
 
 func pairOf[K, V, VO, VR any](f func(Maybe[V], Maybe[VO]) VR) func() operator.PairFunc[K, V, VO, VR] {

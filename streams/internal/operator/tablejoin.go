@@ -48,11 +48,7 @@ func (j *TableJoin[K, VL, VR, V]) BuildRight(b *Builder) (Sink[K, VR], error) {
 	if err != nil {
 		return nil, err
 	}
-	fn := j.New()
-	n := &tableSide[K, VR, VL, V]{own: j.Sides.RightAlone, other: j.Sides.LeftAlone}
-	n.fn = func(ctx context.Context, r *Record[K, struct{}], right VR, hasRight bool, left VL, hasLeft bool) (V, error) {
-		return fn(ctx, r, left, hasLeft, right, hasRight)
-	}
+	n := &tableSide[K, VR, VL, V]{fn: swap(j.New()), own: j.Sides.RightAlone, other: j.Sides.LeftAlone}
 	n.site, n.key, n.nils, n.next, n.kbuf = b.Site(j.Node, task.Process, j.Handler), j.Key, NilOf[V](), next, buffer()
 	n.rows, err = j.Left(b, n.site)
 	return n, err
