@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,9 @@ import (
 	"github.com/millrace/millrace/txn/history"
 	"github.com/millrace/millrace/txn/history/workload"
 )
+
+// errAnomalies ends verify where it found some; the report has said all.
+var errAnomalies = errors.New("anomalies found")
 
 // verdict adds up what the rounds of verify show.
 type verdict struct {

@@ -77,9 +77,6 @@ Exit code 1 means that an anomaly was found, or that nothing could be tried.`,
 	return cmd
 }
 
-// errAnomalies ends verify where it found some; the report has said all.
-var errAnomalies = errors.New("anomalies found")
-
 // prepare checks the flags and that there is a cluster.
 func (f *verifyFlags) prepare(cmd *cobra.Command) error {
 	if f.seconds < 1 || f.round < 1 {
