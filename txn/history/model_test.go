@@ -29,8 +29,7 @@ type model struct {
 // entry is a record or, with a value of -1, a marker.
 type entry struct {
 	value int64
-	txn   *bool // nil: open; else whether committed. A pointer for a whole transaction
-	open  **bool
+	fate  **bool // of its transaction: *fate is nil while it is open, **fate says whether it committed
 }
 
 type worker struct {
@@ -63,7 +62,7 @@ func (m *model) emit(e history.Event) {
 // stable is the last stable offset.
 func (m *model) stable(k history.Key) int64 {
 	for i, e := range m.logs[k] {
-		if e.open != nil && *e.open == nil {
+		if e.fate != nil && *e.fate == nil {
 			return int64(i)
 		}
 	}
@@ -73,7 +72,7 @@ func (m *model) stable(k history.Key) int64 {
 // poll reads up to most committed records from an offset on, and says where it ended.
 func (m *model) poll(k history.Key, from int64, most int) (reads []history.Read, next int64) {
 	for next = from; next < m.stable(k) && len(reads) < most; next++ {
-		if e := m.logs[k][next]; e.value >= 0 && **e.open {
+		if e := m.logs[k][next]; e.value >= 0 && **e.fate {
 			reads = append(reads, history.Read{Key: k, Value: e.value, Offset: next})
 		}
 	}
@@ -113,7 +112,7 @@ func (m *model) step(w *worker) {
 	s.At = m.time
 	if s.Kind == history.StepSend {
 		s.Offset = int64(len(m.logs[s.Key]))
-		m.logs[s.Key] = append(m.logs[s.Key], entry{value: s.Value, open: w.fate})
+		m.logs[s.Key] = append(m.logs[s.Key], entry{value: s.Value, fate: w.fate})
 	} else {
 		for _, k := range m.keys {
 			from, known := w.read[k]

@@ -5,8 +5,9 @@
 // version 1, under version 2 as a static member of groups, or an idempotent producer
 // without transactions. They send and poll, mostly several steps in one transaction,
 // over all partitions; now and then one aborts, reads other partitions, joins a group,
-// or is dropped without a goodbye. Records are numbers, of which each is sent once. An
-// observer asks for watermarks and committed offsets all the while.
+// is dropped without a goodbye, or commits as a zombie whose place another has taken.
+// Records are numbers, of which each is sent once. An observer asks for watermarks and
+// committed offsets all the while. Bank and Copy do less, and need no history.
 //
 // Rules that the verdict rests on:
 //

@@ -185,6 +185,9 @@ func (c *client) transaction(steps []history.Step, abortAt int) bool {
 		return false
 	}
 	op.event.Steps = append(op.event.Steps, history.Step{Kind: history.StepCommit, At: c.rec.now()})
+	if c.rng.IntN(oneUsurper) == 0 {
+		c.usurp(ctx)
+	}
 	outcome, err := c.commit(ctx, len(op.next) > 0)
 	c.end(op, outcome, err)
 	return outcome == history.OK
@@ -213,6 +216,19 @@ func (c *client) runSteps(ctx context.Context, op *operation, steps []history.St
 		i = to - 1
 	}
 	return nil
+}
+
+// usurp lets another client take the transactional id over, as if this one had been
+// paused for long. What it commits afterwards is a zombie's: refused, or, if it is told
+// OK, missing from what readers see.
+func (c *client) usurp(ctx context.Context) {
+	cl, err := kgo.NewClient(append(c.connect(), kgo.TransactionalID(c.transactionalID()))...)
+	if err != nil {
+		return // the options of this very client
+	}
+	defer cl.Close()
+	// Whether it got through makes no difference to what must hold.
+	_, _, _ = cl.ProducerID(ctx)
 }
 
 // commit tries to. Fail is only what the library says it did not even ask for. Where

@@ -27,6 +27,7 @@ const (
 	oneCrash      = 200
 	oneDeath      = 2000 // a crash of a dynamic member
 	oneAbort      = 12
+	oneUsurper    = 150 // commits before which another client takes the place
 )
 
 // odds are those of a new assignment and of a crash, as one in so many.
