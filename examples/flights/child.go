@@ -68,6 +68,9 @@ func (c *parts) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.cluster.Seeds()...), kgo.Dialer(c.cluster.Dial)}, opts...)...)
 }
 
+// patience is how long a cluster may be away, restarting for instance, before a child gives up.
+const patience = 30 * time.Second
+
 // createTopics makes the three topics. Nothing in them may expire: the flights are of 2001.
 func (c *parts) createTopics(ctx context.Context) error {
 	cl, err := c.client()
@@ -76,9 +79,15 @@ func (c *parts) createTopics(ctx context.Context) error {
 	}
 	defer cl.Close()
 	forever := "-1"
-	resp, err := kadm.NewClient(cl).CreateTopics(ctx, 4, -1, map[string]*string{"retention.ms": &forever}, c.topics.flights, c.topics.airports, c.topics.results)
-	if err != nil {
-		return err
+	var resp kadm.CreateTopicResponses
+	for until := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		resp, err = kadm.NewClient(cl).CreateTopics(ctx, 4, -1, map[string]*string{"retention.ms": &forever}, c.topics.flights, c.topics.airports, c.topics.results)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || time.Now().After(until) {
+			return err
+		}
 	}
 	for _, r := range resp {
 		if r.Err != nil && !errors.Is(r.Err, kerr.TopicAlreadyExists) {
@@ -121,7 +130,11 @@ func (c *parts) source(ctx context.Context) error {
 		}
 		r, err := runner.NewSource(runner.SourceOptions{Cluster: c.cluster, Source: src, Logger: c.logger, PositionTopic: c.o.prefix + "source-positions",
 			OnProgress: func(p runner.Progress) {
-				if f.Topic == c.topics.flights && p.Total > 0 {
+				switch {
+				case f.Topic != c.topics.flights:
+				case p.Done: // also when an earlier child has done it all
+					c.read.Store(int64(c.o.flights))
+				case p.Total > 0:
 					c.read.Store(int64(c.o.flights) * p.Read / p.Total) // the source measures in bytes
 				}
 			}})
@@ -175,6 +188,7 @@ func (c *parts) report(ctx context.Context, app *streams.App) error {
 	}()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	answered := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,10 +198,13 @@ func (c *parts) report(ctx context.Context, app *streams.App) error {
 		p := progress{Read: int(c.read.Load()), Counted: counted(ctx, db)}
 		if c.sourced.Load() {
 			left, err := c.left(ctx, app)
-			if err != nil {
+			switch {
+			case err == nil:
+				answered = time.Now()
+			case ctx.Err() != nil || time.Since(answered) > patience:
 				return err
 			}
-			if p.Done = left == 0; p.Done {
+			if p.Done = err == nil && left == 0; p.Done {
 				p.Counted = counted(ctx, db)
 			}
 		}
