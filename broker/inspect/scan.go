@@ -93,19 +93,32 @@ func (s *scan) fill(n int) ([]byte, error) {
 }
 
 // resync looks for the next batch that checks, behind a place where none did: its checksum is right and its offsets may follow
-// minOffset. ok is false when there is none up to the end of the file.
+// minOffset. ok is false when there is none up to the end of the file. It jumps from one byte that may be a magic byte to the next,
+// so a gigabyte of zeros costs no more than reading it.
 func (s *scan) resync(minOffset int64) (ok bool, err error) {
+	const atMagic = 16
 	for s.pos++; s.size-s.pos >= record.HeaderSize; s.pos++ {
+		if _, err := s.fill(record.HeaderSize); err != nil {
+			return false, err
+		}
+		ahead := s.buf[s.pos-s.from+atMagic : s.to-s.from]
+		i := bytes.IndexByte(ahead, 2)
+		if i < 0 {
+			s.pos += int64(len(ahead)) - 1
+			continue
+		}
+		if s.pos += int64(i); s.size-s.pos < record.HeaderSize {
+			return false, nil
+		}
 		head, err := s.fill(record.HeaderSize)
 		if err != nil {
 			return false, err
 		}
-		b := record.Batch(head)
-		n, err := record.PeekSize(head)
-		if err != nil || int64(n) > s.size-s.pos || b.BaseOffset() < minOffset || b.LastOffsetDelta() < 0 {
+		b, n := record.Batch(head), int64(int32(binary.BigEndian.Uint32(head[8:])))+12
+		if n < record.HeaderSize || n > s.size-s.pos || b.BaseOffset() < minOffset || b.LastOffsetDelta() < 0 {
 			continue
 		}
-		whole, err := s.fill(n)
+		whole, err := s.fill(int(n))
 		if err != nil {
 			return false, err
 		}

@@ -98,7 +98,7 @@ func ValueOf(from string, number int16) *Schema { return load().byKey[key{from, 
 // RecordOf gives the layout of a record that has no key, by the number in its frame.
 func RecordOf(from string, number int16) *Schema { return load().byKey[key{from, number, ""}] }
 
-// Versions tells whether the type has a version.
+// Has tells whether the type has a version.
 func (s *Schema) Has(version int16) bool { return s.versions[version] != nil }
 
 func parse(line []byte) (*Schema, error) {
