@@ -43,6 +43,12 @@ func OnFS(fs vfs.FS) Option { return func(s *settings) { s.seam.FS = fs } }
 // WithClock gives the broker another clock.
 func WithClock(c clock.Clock) Option { return func(s *settings) { s.seam.Clock = c } }
 
+// CleanEvery makes the broker look so often for records that retention or
+// compaction removes.
+func CleanEvery(d time.Duration) Option {
+	return Configure(func(c *broker.Config) { c.RetentionCheckInterval, c.CompactionInterval = d, d })
+}
+
 // MaxFrame bounds the size of a request in bytes.
 func MaxFrame(n int) Option {
 	return func(s *settings) { s.seam.Limits.MaxFrame, s.seam.Limits.MaxControlFrame = n, n }

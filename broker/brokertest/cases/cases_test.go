@@ -41,6 +41,7 @@ func all() []testCase {
 	cs = append(cs, fetchCases...)
 	cs = append(cs, groupCases...)
 	cs = append(cs, storageCases...)
+	cs = append(cs, cleanCases...)
 	return cs
 }
 

@@ -11,5 +11,6 @@ import (
 // startOwn starts the embedded broker for one case. Every case has a broker of its own, so that a crash of one does not
 // reach another.
 func startOwn(t *testing.T) ownBroker {
-	return brokertest.StartNode(t, brokertest.Configure(func(c *broker.Config) { c.GroupInitialRebalanceDelay = time.Millisecond }))
+	return brokertest.StartNode(t, brokertest.CleanEvery(30*time.Millisecond),
+		brokertest.Configure(func(c *broker.Config) { c.GroupInitialRebalanceDelay = time.Millisecond }))
 }
