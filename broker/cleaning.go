@@ -12,6 +12,7 @@ import (
 func (b *Broker) startCleaner(s *base, m *replicas.Manager) (err error) {
 	b.cleaner, err = cleaner.Start(cleaner.Options{
 		Partitions: m.All(), RetentionEvery: b.config.RetentionCheckInterval, CompactEvery: b.config.CompactionInterval,
+		ProducersAfter: b.config.ProducerIDExpiration, ProducersEvery: b.config.ProducerIDCheckInterval,
 		TableBytes: b.config.CompactionBuffer, BytesPerSecond: b.config.CompactionBytesPerSecond, Clock: s.clock, Logger: s.logger,
 	})
 	if err != nil {
@@ -35,6 +36,9 @@ type Cleaning struct {
 	// MaxDirtyRatio is the share of the dirtiest partition that was not compacted yet when the last round began.
 	MaxDirtyRatio float64
 
+	ProducerRounds   int64 // looks at the producers of all partitions
+	ExpiredProducers int64 // forgotten because they were quiet
+
 	Failures int64 // rounds of a partition that failed
 	// Failing is the reason why a partition (topic-partition) could not be cleaned in its last round.
 	Failing map[string]string
@@ -50,6 +54,7 @@ func (b *Broker) Cleaning() Cleaning {
 		CompactionRounds: s.CompactionRounds, Compactions: s.Compactions, MaxDirtyRatio: s.MaxDirtyRatio,
 		CompactedBytesIn: s.Compacted.BytesIn, CompactedBytesOut: s.Compacted.BytesOut,
 		CompactedRecordsIn: s.Compacted.RecordsIn, CompactedRecordsOut: s.Compacted.RecordsOut,
+		ProducerRounds: s.ProducerRounds, ExpiredProducers: s.ExpiredProducers,
 		Failing: map[string]string{}, Pinned: map[string]time.Time{},
 	}
 	for _, f := range s.Failing {

@@ -47,6 +47,16 @@ type Config struct {
 	GroupMinSessionTimeout, GroupMaxSessionTimeout time.Duration
 	// TransactionMaxTimeout bounds the timeout of a transaction; 15 min by default.
 	TransactionMaxTimeout time.Duration
+	// TransactionalIDExpiration is how long a transactional id at rest is remembered after its last change; 7 days by default.
+	// Its producer gets a new producer id then from InitProducerId, and is refused otherwise.
+	TransactionalIDExpiration time.Duration
+	// TransactionalIDSweepInterval is how far apart the times are at which such ids are forgotten; 1 h by default.
+	TransactionalIDSweepInterval time.Duration
+	// ProducerIDExpiration is how long a partition recognises the repeats of an idempotent producer that is quiet; 24 h by
+	// default. It never forgets one with an open transaction.
+	ProducerIDExpiration time.Duration
+	// ProducerIDCheckInterval is how often quiet producers are looked for; 10 min by default.
+	ProducerIDCheckInterval time.Duration
 
 	// RetentionCheckInterval is how often retention.ms and retention.bytes are looked at; 5 min by default.
 	RetentionCheckInterval time.Duration
@@ -92,6 +102,17 @@ func (c Config) Validate() error {
 		return fmt.Errorf("broker: GroupMaxSessionTimeout is %v, must be at least GroupMinSessionTimeout, %v", c.GroupMaxSessionTimeout, c.GroupMinSessionTimeout)
 	case c.TransactionMaxTimeout < time.Millisecond:
 		return fmt.Errorf("broker: TransactionMaxTimeout is %v, must be at least 1ms", c.TransactionMaxTimeout)
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"TransactionalIDExpiration", c.TransactionalIDExpiration}, {"TransactionalIDSweepInterval", c.TransactionalIDSweepInterval},
+		{"ProducerIDExpiration", c.ProducerIDExpiration}, {"ProducerIDCheckInterval", c.ProducerIDCheckInterval},
+	} {
+		if d.value < time.Millisecond {
+			return fmt.Errorf("broker: %s is %v, must be at least 1ms", d.field, d.value)
+		}
 	}
 	if c.RetentionCheckInterval < time.Millisecond {
 		return fmt.Errorf("broker: RetentionCheckInterval is %v, must be at least 1ms", c.RetentionCheckInterval)
@@ -139,6 +160,10 @@ func (c Config) withDefaults() Config {
 		{&c.GroupMinSessionTimeout, 6 * time.Second},
 		{&c.GroupMaxSessionTimeout, 30 * time.Minute},
 		{&c.TransactionMaxTimeout, 15 * time.Minute},
+		{&c.TransactionalIDExpiration, 7 * 24 * time.Hour},
+		{&c.TransactionalIDSweepInterval, time.Hour},
+		{&c.ProducerIDExpiration, 24 * time.Hour},
+		{&c.ProducerIDCheckInterval, 10 * time.Minute},
 		{&c.RetentionCheckInterval, 5 * time.Minute},
 		{&c.CompactionInterval, 15 * time.Second},
 	} {

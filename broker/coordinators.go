@@ -68,8 +68,9 @@ func (b *Broker) newTransactions(s *base, server *api.Server) (*coord.Transactio
 		Groups:      server.Groups,
 		ProducerIDs: server.Meta.NextProducerID,
 		MaxTimeout:  b.config.TransactionMaxTimeout,
-		Clock:       s.clock,
-		Logger:      s.logger,
+		Expiration:  b.config.TransactionalIDExpiration, SweepInterval: b.config.TransactionalIDSweepInterval,
+		Clock:  s.clock,
+		Logger: s.logger,
 	})
 }
 

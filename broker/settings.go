@@ -45,7 +45,10 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 			integer("min.insync.replicas", 1, "Replicas that acks=all waits for."),
 			integer("node.id", int64(nodeID), "Id of this broker."),
 			integer("num.partitions", int64(c.DefaultPartitions), "Partitions of a topic whose creator does not say."),
+			ms("producer.id.expiration.ms", c.ProducerIDExpiration, "How long a partition remembers a quiet producer."),
 			ms("transaction.max.timeout.ms", c.TransactionMaxTimeout, "Longest timeout of a transaction."),
+			ms("transaction.remove.expired.transaction.cleanup.interval.ms", c.TransactionalIDSweepInterval, "How far apart the times are at which transactional ids are forgotten."),
+			ms("transactional.id.expiration.ms", c.TransactionalIDExpiration, "How long a transactional id at rest is remembered."),
 		},
 	}
 }

@@ -21,6 +21,10 @@ type Options struct {
 	RetentionEvery time.Duration
 	// CompactEvery is how often compaction looks [log.cleaner.backoff.ms]. 0 is 15 seconds.
 	CompactEvery time.Duration
+	// ProducersAfter is how long a producer must be quiet to be forgotten [producer.id.expiration.ms]. 0 is a day.
+	ProducersAfter time.Duration
+	// ProducersEvery is how often such producers are looked for [producer.id.expiration.check.interval.ms]. 0 is 10 minutes.
+	ProducersEvery time.Duration
 	// TableBytes bounds the table of keys of a round [log.cleaner.dedupe.buffer.size]. 0 is 64 MiB; it takes what it needs.
 	TableBytes int
 	// BytesPerSecond bounds what compaction reads and writes [log.cleaner.io.max.bytes.per.second]. 0 is no bound.
@@ -38,6 +42,10 @@ func (o Options) Validate() error {
 		return fmt.Errorf("cleaner: RetentionEvery is %v, must not be negative", o.RetentionEvery)
 	case o.CompactEvery < 0:
 		return fmt.Errorf("cleaner: CompactEvery is %v, must not be negative", o.CompactEvery)
+	case o.ProducersAfter < 0:
+		return fmt.Errorf("cleaner: ProducersAfter is %v, must not be negative", o.ProducersAfter)
+	case o.ProducersEvery < 0:
+		return fmt.Errorf("cleaner: ProducersEvery is %v, must not be negative", o.ProducersEvery)
 	case o.TableBytes != 0 && o.TableBytes < compact.MinTableBytes:
 		return fmt.Errorf("cleaner: TableBytes is %d, must be at least %d", o.TableBytes, compact.MinTableBytes)
 	case o.BytesPerSecond < 0:
@@ -52,6 +60,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CompactEvery == 0 {
 		o.CompactEvery = 15 * time.Second
+	}
+	if o.ProducersAfter == 0 {
+		o.ProducersAfter = 24 * time.Hour
+	}
+	if o.ProducersEvery == 0 {
+		o.ProducersEvery = 10 * time.Minute
 	}
 	if o.TableBytes == 0 {
 		o.TableBytes = 64 << 20
@@ -73,7 +87,7 @@ type Cleaner struct {
 	ended  sync.WaitGroup
 	closed atomic.Bool
 
-	retention, compaction alarm
+	retention, compaction, producers alarm
 
 	// The goroutine's own.
 	began   time.Time
@@ -93,6 +107,7 @@ func Start(o Options) (*Cleaner, error) {
 	c.began = c.o.Clock.Now()
 	c.retention.set(c, c.o.RetentionEvery)
 	c.compaction.set(c, c.o.CompactEvery)
+	c.producers.set(c, c.o.ProducersEvery)
 	c.ended.Go(c.run)
 	return c, nil
 }
@@ -143,12 +158,17 @@ func (c *Cleaner) run() {
 			c.compact(c.nowMs())
 			c.compaction.set(c, c.o.CompactEvery)
 		}
+		if c.producers.due.Swap(false) {
+			c.forget(c.nowMs())
+			c.producers.set(c, c.o.ProducersEvery)
+		}
 	}
 }
 
 func (c *Cleaner) silence() {
 	c.retention.timer.Load().Stop()
 	c.compaction.timer.Load().Stop()
+	c.producers.timer.Load().Stop()
 }
 
 // nowMs is the time that records may be removed by.
@@ -158,7 +178,7 @@ func (c *Cleaner) nowMs() int64 {
 	if doubted := ahead > 0; doubted != c.ahead {
 		c.ahead = doubted
 		if doubted {
-			c.o.Logger.Warn("the clock was set ahead: retention does not follow it until it is right again, the broker restarts, or a day has passed",
+			c.o.Logger.Warn("the clock was set ahead: retention and the expiry of producers do not follow it until it is right again, the broker restarts, or a day has passed",
 				"by", ahead)
 		} else {
 			c.o.Logger.Info("retention follows the clock again")

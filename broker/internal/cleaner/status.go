@@ -22,7 +22,9 @@ type Status struct {
 	Compacted        compact.Counts
 	MaxDirtyRatio    float64 // of the dirtiest partition in the last round; goes up and down
 
-	Failures int64 // rounds of a partition that failed
+	ProducerRounds   int64 // looks at the producers of all partitions
+	ExpiredProducers int64
+	Failures         int64 // rounds of a partition that failed
 
 	// Failing are the partitions whose last round failed, by name.
 	Failing []Failing
@@ -137,4 +139,12 @@ func (s *status) compactionDone(ratio float64) {
 	defer s.mu.Unlock()
 	s.now.CompactionRounds++
 	s.now.MaxDirtyRatio = ratio
+}
+
+// forgot notes a round over the producers.
+func (s *status) forgot(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.ProducerRounds++
+	s.now.ExpiredProducers += n
 }

@@ -47,8 +47,12 @@ type TransactionsOptions struct {
 	// MaxTimeout bounds what clients may ask for as transaction timeout. 0 is 15
 	// minutes.
 	MaxTimeout time.Duration
-	Clock      clock.Clock  // nil is the system's
-	Logger     *slog.Logger // nil discards
+	// Expiration is how long an id at rest is kept, 0 is 7 days; SweepInterval is how
+	// far apart the times are at which ids are forgotten, 0 is an hour.
+	Expiration, SweepInterval time.Duration
+
+	Clock  clock.Clock  // nil is the system's
+	Logger *slog.Logger // nil discards
 }
 
 // Validate names the field that is wrong.
@@ -59,7 +63,14 @@ func (o TransactionsOptions) Validate() error {
 	case o.Groups == nil:
 		return fmt.Errorf("transaction coordinator options: Groups is not set")
 	}
-	return coordinator.Options{ProducerIDs: o.ProducerIDs, MaxTimeout: o.MaxTimeout}.Validate()
+	return o.machine().Validate()
+}
+
+// machine is what the machine of each shard needs.
+func (o TransactionsOptions) machine() coordinator.Options {
+	return coordinator.Options{
+		ProducerIDs: o.ProducerIDs, MaxTimeout: o.MaxTimeout, Expiration: o.Expiration, SweepInterval: o.SweepInterval,
+	}
 }
 
 // decisionKey names a decision. A transactional id has one at a time, but under
@@ -97,7 +108,7 @@ func NewTransactions(o TransactionsOptions) (*Transactions, error) {
 	rt, err := NewRuntime(Options[*txnMachine]{
 		Topic: TxnTopic, Partitions: o.Partitions, Open: o.Open,
 		New: func(int32) *txnMachine {
-			m, err := coordinator.New(coordinator.Options{ProducerIDs: o.ProducerIDs, MaxTimeout: o.MaxTimeout})
+			m, err := coordinator.New(o.machine())
 			if err != nil {
 				panic(err) // the same options were validated above
 			}
