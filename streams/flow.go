@@ -145,3 +145,32 @@ func (s Stream[K, V]) ToTable(opts ...Opt) Table[K, V] {
 	in.out.Attach(op.Build)
 	return t
 }
+
+// Route writes each record to the topic that f names for it. The topics must
+// exist, or be ones that the cluster creates when they are written to. A null
+// value of a type without nil reaches f as the zero value.
+func (s Stream[K, V]) Route(f func(K, V) string, opts ...Opt) {
+	s.route(func() operator.RowFunc[K, V, string] {
+		return func(_ context.Context, r *operator.Record[K, V]) (string, error) { return f(r.Key, r.Value), nil }
+	}, opts)
+}
+
+// TryRoute is Route with a function that sees the whole record and may fail.
+func (s Stream[K, V]) TryRoute(f func(context.Context, *Record[K, V]) (string, error), opts ...Opt) {
+	s.route(func() operator.RowFunc[K, V, string] {
+		var in Record[K, V]
+		return func(ctx context.Context, r *operator.Record[K, V]) (string, error) {
+			in.show(r)
+			return f(ctx, &in)
+		}
+	}, opts)
+}
+
+func (s Stream[K, V]) route(f func() operator.RowFunc[K, V, string], opts []Opt) {
+	o := s.app.collect("route behind "+s.node.Name, opts, forSink)
+	n := s.app.graph.Add(s.node, "route", o.as)
+	n.Detail = pair[K, V]()
+	op := &operator.To[K, V]{Node: n.Name, Route: f, Handler: s.app.handler(o),
+		Key: codec(s.app, n, "key", o.key, s.key), Value: codec(s.app, n, "value", o.val, s.val)}
+	s.out.Attach(op.Build)
+}

@@ -89,8 +89,28 @@ func init() {
 		"tt_self_join": func(app *streams.App, _ *scenario) {
 			inner(table(app), table(app)).To("out")
 		},
+		"cogroup_two":          cogroup(func(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupByKey() }),
+		"cogroup_null_records": cogroup(func(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupByKey() }),
+		"cogroup_rekeyed":      cogroup(func(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupBy(first) }),
+		"dynamic_topic":        func(app *streams.App, _ *scenario) { in(app).Route(func(k, _ text) string { return *k }) },
 	} {
 		scenarioApps[name] = build
+	}
+}
+
+func cogroup(group func(streams.Stream[text, text]) streams.Grouped[text, text]) func(*streams.App, *scenario) {
+	add := func(side string) func(a, v text) text {
+		return func(a, v text) text {
+			if *v == "del" {
+				return nil
+			}
+			return str(*a + side + *v)
+		}
+	}
+	return func(app *streams.App, _ *scenario) {
+		group(app.Stream[text, text]("l")).Cogroup(add("l")).
+			With(app.Stream[text, text]("r").GroupByKey(), add("r")).
+			Aggregate(func() text { return str("") }).To("out")
 	}
 }
 

@@ -70,11 +70,10 @@ type storeRow struct {
 // absent are the rules: a scenario whose operator, or whose description of the
 // topology, says one of these needs what is not there.
 var absent = []struct{ operator, what string }{
-	{operator: "cogroup"}, {operator: "cogroup windowed"},
-	{operator: "dynamic sink"},
+	{operator: "cogroup windowed"},
 	{operator: "foreign-key inner"}, {operator: "foreign-key left"},
 	{operator: "sliding"},
-	{operator: "punctuation"}, {operator: "suppress"}, {operator: "versioned store"},
+	{operator: "punctuation"}, {operator: "suppress", what: "with at most"}, {operator: "suppress", what: "session"}, {operator: "suppress", what: "stream time"}, {operator: "suppress", what: "at most"}, {operator: "versioned store"},
 	{operator: "stream-globaltable"},
 	{operator: "stream-table versioned"},
 	{operator: "table-table versioned"},

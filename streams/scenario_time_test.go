@@ -37,6 +37,9 @@ func init() {
 		"on_close_session_grace_merge": func(app *streams.App, s *scenario) {
 			s.sessions(app).Reduce(join2).OnClose().ToStream().To("out")
 		},
+		// Suppressing until a window closes is what OnClose does.
+		"suppress_window_closes":       windowCountClosed,
+		"suppress_window_closes_grace": windowCountClosed,
 	} {
 		scenarioApps[name] = build
 	}

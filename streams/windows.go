@@ -29,7 +29,10 @@ func Hopping(size, advance time.Duration, opts ...Opt) Windows {
 	o, err := collect(opts, forWindows)
 	spec := window.Hopping(size, advance, o.grace)
 	if err == nil && (size%time.Millisecond != 0 || advance%time.Millisecond != 0 || o.grace%time.Millisecond != 0) {
-		err = fmt.Errorf("window size %v, advance %v and grace %v must be whole milliseconds, as timestamps are", size, advance, o.grace)
+		err = fmt.Errorf("window size %v and grace %v must be whole milliseconds, as timestamps are", size, o.grace)
+		if advance != size {
+			err = fmt.Errorf("window size %v, advance %v and grace %v must be whole milliseconds, as timestamps are", size, advance, o.grace)
+		}
 	}
 	if err == nil {
 		err = spec.Validate()

@@ -29,7 +29,9 @@ type Aggregate[K, V, A any] struct {
 	Value   *Codec[A]
 	Adder   Adder[K, V, A]
 	Demand  *Demand // for the old values of rows
-	Out     *Outlet[K, A]
+	// Shared: other nodes work on the same store and pass on to the same nodes.
+	Shared bool
+	Out    *Outlet[K, A]
 }
 
 // Build makes the node of one task.
@@ -40,7 +42,11 @@ func (a *Aggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 		return nil, err
 	}
 	n.fold = newFold(n.site, rows, a.Adder, a.Demand)
-	n.next, err = a.Out.Build(b)
+	if a.Shared {
+		n.next, err = Join(b, a.Out, func() (Sink[K, A], error) { return a.Out.Build(b) })
+	} else {
+		n.next, err = a.Out.Build(b)
+	}
 	return n, err
 }
 

@@ -1,10 +1,14 @@
 package operator
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/millrace/millrace/streams/internal/task"
 )
+
+// ErrNoTopic reports a record that was routed to a topic without a name.
+var ErrNoTopic = errors.New("the topic to route to has no name")
 
 // To writes records to a topic: one of the user's, or a repartition topic.
 type To[K, V any] struct {
@@ -13,6 +17,8 @@ type To[K, V any] struct {
 	Handler task.Handler
 	Key     *Codec[K]
 	Value   *Codec[V]
+	// Route, if set, names the topic of each record instead of Topic.
+	Route func() RowFunc[K, V, string]
 	// Repartition topics take no null keys, unless a left join behind one wants
 	// them (NullKeys): nothing else could own them. They are dropped here, before
 	// they cost a network trip, and counted.
@@ -21,11 +27,15 @@ type To[K, V any] struct {
 
 // Build makes the node of one task.
 func (s *To[K, V]) Build(b *Builder) (Sink[K, V], error) {
-	return &to[K, V]{
+	n := &to[K, V]{
 		site: b.Site(s.Node, task.Encode, s.Handler), key: s.Key, val: s.Value, dropNullKeys: s.Repartition && !s.NullKeys,
 		out:  task.Out{Topic: s.Topic, Partition: task.ByKey},
 		kbuf: buffer(), vbuf: buffer(),
-	}, nil
+	}
+	if s.Route != nil {
+		n.route, n.site.phase = s.Route(), task.Process
+	}
+	return n, nil
 }
 
 type to[K, V any] struct {
@@ -33,6 +43,7 @@ type to[K, V any] struct {
 	key          *Codec[K]
 	val          *Codec[V]
 	dropNullKeys bool
+	route        RowFunc[K, V, string] // nil: always out.Topic
 	out          task.Out
 	kbuf, vbuf   []byte
 }
@@ -61,6 +72,14 @@ func (n *to[K, V]) encode(r *Record[K, V]) (err error) {
 }
 
 func (n *to[K, V]) encodeRecord(r *Record[K, V]) (err error) {
+	if n.route != nil {
+		if n.out.Topic, err = n.route(n.site.ctx, r); err != nil {
+			return err
+		}
+		if n.out.Topic == "" {
+			return ErrNoTopic
+		}
+	}
 	n.out.Key, n.out.Value = nil, nil
 	if !r.NullKey {
 		if n.kbuf, err = n.key.Append(n.kbuf[:0], &r.Key); err != nil {
