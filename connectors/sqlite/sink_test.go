@@ -223,6 +223,22 @@ func TestPositions(t *testing.T) {
 	}
 }
 
+// A batch of the time before a position was set by hand is stale, even if the
+// position came back to where that batch starts and the owner is the same.
+func TestBatchOfBeforeMatchesNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t, sqlite.Config{Columns: []sqlite.Column{{Name: "id"}}}, "")
+	w.open()
+	set := connectors.StoredPosition{TP: tp, Fence: fence, Position: connectors.Position{Next: w.at.Next, LeaderEpoch: -1}}
+	if err := w.sink.SetPositions(t.Context(), []connectors.StoredPosition{set}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.commit("", `{"id":"late"}`); !errors.Is(err, connectors.ErrStale) {
+		t.Errorf("got error %v, want one that matches ErrStale", err)
+	}
+	w.holds("SELECT id FROM target")
+}
+
 func TestErrorClasses(t *testing.T) {
 	t.Parallel()
 	columns := []sqlite.Column{{Name: "id"}}

@@ -133,6 +133,26 @@ func TestOverlayOptionsValidate(t *testing.T) {
 	}
 }
 
+// A position that moves without a row, past markers or aborted records, reaches
+// the image with the next flush: a restart must not read them again.
+func TestPositionAloneReachesTheImage(t *testing.T) {
+	t.Parallel()
+	image := state.NewMemory()
+	o := state.NewOverlay(image, state.OverlayOptions{})
+	put(t, o, "a=1")
+	commit(t, o, 1)
+	if err := o.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, o, 7)
+	if err := o.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := image.Position().Next; got != 7 {
+		t.Errorf("the image is at %d, want 7", got)
+	}
+}
+
 // changelog is a topic partition with its committed records only.
 type changelog []state.Row
 

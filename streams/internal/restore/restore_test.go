@@ -307,3 +307,36 @@ func TestSourceTopicAsChangelog(t *testing.T) {
 	l.want = map[string]string{"a": "row 1", "b": "row 2"}
 	l.check(j, 3, "")
 }
+
+// A log that was emptied by hand restores to nothing, whatever the store had,
+// and the store goes on from its new start.
+func TestEmptiedLog(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	l.put("a=1", "b=2", "c=3")
+	del := kadm.Offsets{}
+	del.Add(kadm.Offset{Topic: "log", At: 3})
+	if _, err := kadm.NewClient(l.client).DeleteRecords(l.ctx, del); err != nil {
+		t.Fatal(err)
+	}
+	clear(l.want)
+	old := state.NewMemory()
+	if err := old.Apply([]state.Row{{Key: []byte("a"), Value: []byte("1")}}, state.Position{TopicID: l.id(), Next: 1}); err != nil {
+		t.Fatal(err)
+	}
+	fresh, kept := l.job(state.NewMemory()), l.job(old)
+	l.run(fresh)
+	l.run(kept)
+	for _, j := range []*restore.Job{fresh, kept} {
+		if got := statetest.Dump(t, j.Image); len(got) > 0 {
+			t.Errorf("rows %v of an empty log", got)
+		}
+	}
+	if !strings.Contains(kept.Rebuilt, "starts at 3") {
+		t.Errorf("rebuilt because %q", kept.Rebuilt)
+	}
+	l.put("d=4")
+	again := l.job(old)
+	l.run(again)
+	l.check(again, 1, "")
+}

@@ -73,7 +73,8 @@ func TestTakeOverWaitsForUndecidedChangelogRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := j.options(t.TempDir())
-	o.Workers = 1
+	// It takes longer than a transaction may: none is open meanwhile.
+	o.Workers, o.TransactionTimeout = 1, time.Second
 	at := states(&o)
 	j.send(words)
 	r = j.start(o)
@@ -81,7 +82,7 @@ func TestTakeOverWaitsForUndecidedChangelogRecords(t *testing.T) {
 	select {
 	case s := <-at:
 		t.Errorf("%s before the changelog was decided", s)
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(1500 * time.Millisecond):
 	}
 	if err := owner.Commit(j.ctx, nil, session.Generation{}); err != nil {
 		t.Fatal(err)
