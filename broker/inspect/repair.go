@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/vfs"
@@ -117,29 +118,39 @@ func (d *Data) repairPartition(p *Partition, found []Finding, report func(Change
 		}
 		return nil
 	}
-	return d.rebuild(p, wrong, report)
+	beyond, err := d.rebuild(p, wrong, report)
+	for _, f := range found {
+		if slices.Contains(beyond, f.File) {
+			left(f)
+		}
+	}
+	return err
 }
 
-// rebuild writes the files with the given names from the batches.
-func (d *Data) rebuild(p *Partition, wrong map[string]bool, report func(Change)) error {
+// rebuild writes the files with the given names from the batches. It gives the names of the snapshots that it could not make, as
+// the log ends before their offset.
+func (d *Data) rebuild(p *Partition, wrong map[string]bool, report func(Change)) (beyond []string, err error) {
 	r := newRebuild(d, p, wrong)
 	if err := r.run(); err != nil {
-		return err
+		return nil, err
+	}
+	for _, offset := range r.snapshots {
+		beyond = append(beyond, fileName(offset, snapshotSuffix))
 	}
 	// A snapshot is a witness of what was durable, so that has to be true first.
 	for _, base := range p.logs {
 		if err := syncFile(d.fs, p.path(fileName(base, logSuffix))); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, f := range r.files {
 		if err := vfs.WriteFile(d.fs, p.path(f.name), f.data, false); err != nil {
-			return fmt.Errorf("inspect: %w", err)
+			return nil, fmt.Errorf("inspect: %w", err)
 		}
 		report(Change{p.Name(), f.name, fmt.Sprintf("made anew from the log, %d bytes", len(f.data))})
 	}
 	if err := d.fs.SyncDir(p.Dir); err != nil {
-		return fmt.Errorf("inspect: %w", err)
+		return nil, fmt.Errorf("inspect: %w", err)
 	}
 	if r.checkpoint != nil {
 		if err := flush.ChangeJournal(d.fs, d.Dir, func(points map[flush.ID]flush.Point) {
@@ -147,10 +158,10 @@ func (d *Data) rebuild(p *Partition, wrong map[string]bool, report func(Change))
 			point.Checkpoint = *r.checkpoint
 			points[r.id] = point
 		}); err != nil {
-			return fmt.Errorf("inspect: %w", err)
+			return nil, fmt.Errorf("inspect: %w", err)
 		}
 	}
-	return p.list()
+	return beyond, p.list()
 }
 
 func syncFile(fsys vfs.FS, path string) error {

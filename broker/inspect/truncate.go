@@ -183,5 +183,6 @@ func (d *Data) cut(p *Partition, at cut, report func(Change)) error {
 	if d.journal != nil { // the checkpoint is gone, so nothing of the old sizes counts
 		fresh.journal = &flush.Reading{Points: map[flush.ID]flush.Point{}}
 	}
-	return fresh.rebuild(p, wrong, report)
+	_, err = fresh.rebuild(p, wrong, report)
+	return err
 }
