@@ -18,14 +18,14 @@
 //     pass what is durable.
 //   - Idempotent and transactional producers, groups and committed offsets as in
 //     Apache Kafka 4.4, versions 1 and 2 of its transactions side by side.
+//   - Records go when their topic's retention or compaction says so, never before
+//     they are decided and durable, and no jump of the clock deletes any.
 //   - A data folder belongs to one process at a time, and a folder of an unknown
 //     topic is never deleted.
 //
 // # What it does not do
 //
-// One node, so replication factors above 1 are refused. It keeps all records:
-// retention and compaction settings are recorded and described but delete
-// nothing. It serves the classic group protocol, not KIP-848's, and neither SASL
+// One node, so replication factors above 1 are refused. It serves the classic group protocol, not KIP-848's, and neither SASL
 // nor TLS. Only what is served is advertised, so clients fall back by themselves.
 //
 // # What it is made of

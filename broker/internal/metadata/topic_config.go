@@ -54,12 +54,10 @@ const (
 
 // topicConfigs is the table of all topic configurations, by name. A value that
 // would change where a record is kept or which replica may lead, and that this
-// broker can not honour, is refused, so that nobody relies on it. Settings of
-// cleaning are recorded and described, and their documentation says that this
-// version keeps all records: the safe side of every one of them.
+// broker can not honour, is refused, so that nobody relies on it.
 var topicConfigs = []ConfigKey{
 	{Name: "cleanup.policy", Type: List, Default: "delete", OneOf: []string{"compact", "delete"},
-		Doc: "What may happen to old records: delete drops whole segments, compact keeps the last record of each key and asks every record for one. This version keeps all records."},
+		Doc: "What may happen to old records: delete drops whole segments, compact keeps the last record of each key and asks every record for one; both may be given, and with neither all records stay."},
 	{Name: "compression.gzip.level", Type: Int, Default: "-1", Min: -1, Max: 9, Doc: "Level for gzip where the broker compresses; this version uses the codec's default."},
 	{Name: "compression.lz4.level", Type: Int, Default: "9", Min: 1, Max: 17, Doc: "Level for lz4 where the broker compresses; this version uses the codec's default."},
 	{Name: "compression.type", Type: String, Default: "producer",
@@ -67,9 +65,9 @@ var topicConfigs = []ConfigKey{
 		Doc:   "Codec of the stored batches; producer keeps each batch as it was sent."},
 	{Name: "compression.zstd.level", Type: Int, Default: "3", Min: -131072, Max: 22, Doc: "Level for zstd where the broker compresses; this version uses the codec's default."},
 	{Name: "delete.retention.ms", Type: Long, Default: "86400000", Max: maxLong, Synonym: "log.cleaner.delete.retention.ms",
-		Doc: "How long tombstones of a compacted topic stay readable at least. This version keeps all records."},
+		Doc: "How long tombstones of a compacted topic, and markers of its transactions, stay readable after the first compaction that saw them."},
 	{Name: "file.delete.delay.ms", Type: Long, Default: "60000", Max: maxLong, Synonym: "log.segment.delete.delay.ms",
-		Doc: "How long the files of a deleted segment may stay on disk."},
+		Doc: "How long the files of a deleted segment stay on disk, renamed."},
 	{Name: "flush.messages", Type: Long, Default: longMax, Min: 1, Max: maxLong, Synonym: "log.flush.interval.messages",
 		Doc: "Most records between two forced syncs; this broker syncs all records as soon as it can, whatever this says."},
 	{Name: "flush.ms", Type: Long, Default: longMax, Max: maxLong, Synonym: "log.flush.interval.ms",
@@ -85,7 +83,7 @@ var topicConfigs = []ConfigKey{
 	{Name: "local.retention.ms", Type: Long, Default: "-2", Min: -2, Max: maxLong, Synonym: "log.local.retention.ms",
 		Doc: "Age of the local part of a tiered partition."},
 	{Name: "max.compaction.lag.ms", Type: Long, Default: longMax, Min: 1, Max: maxLong, Synonym: "log.cleaner.max.compaction.lag.ms",
-		Doc: "How long a record may stay uncompacted. This version keeps all records."},
+		Doc: "How long a record may stay uncompacted, whatever the dirty ratio; it also ends segments."},
 	{Name: "max.message.bytes", Type: Int, Default: "1048588", Max: maxInt, Synonym: "message.max.bytes",
 		Doc: "Largest batch, as it was sent."},
 	{Name: "message.timestamp.after.max.ms", Type: Long, Default: "3600000", Max: maxLong, Synonym: "log.message.timestamp.after.max.ms",
@@ -95,9 +93,9 @@ var topicConfigs = []ConfigKey{
 	{Name: "message.timestamp.type", Type: String, Default: "CreateTime", OneOf: []string{"CreateTime", "LogAppendTime"},
 		Synonym: "log.message.timestamp.type", Doc: "Whether records keep the producer's time or get the broker's."},
 	{Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", Max: 1, Synonym: "log.cleaner.min.cleanable.ratio",
-		Doc: "Share of the log that must be uncompacted before it is compacted. This version keeps all records."},
+		Doc: "Share of the log that must be uncompacted before it is compacted."},
 	{Name: "min.compaction.lag.ms", Type: Long, Default: "0", Max: maxLong, Synonym: "log.cleaner.min.compaction.lag.ms",
-		Doc: "How long a record is not compacted at least. This version keeps all records."},
+		Doc: "How long a record is not compacted at least."},
 	{Name: "min.insync.replicas", Type: Int, Default: "1", Min: 1, Max: maxInt, Synonym: "min.insync.replicas",
 		Doc: "Replicas that must have a record before acks=all is answered."},
 	{Name: "preallocate", Type: Boolean, Default: "false", Synonym: "log.preallocate", Doc: "Whether segment files are allocated whole; this broker lets them grow."},
@@ -105,9 +103,9 @@ var topicConfigs = []ConfigKey{
 	{Name: "remote.log.delete.on.disable", Type: Boolean, Default: "false", Doc: "Whether tiered data goes when tiering is turned off."},
 	{Name: "remote.storage.enable", Type: Boolean, Default: "false", Only: []string{"false"}, Doc: "Tiered storage."},
 	{Name: "retention.bytes", Type: Long, Default: "-1", Min: -maxLong, Max: maxLong, Synonym: "log.retention.bytes",
-		Doc: "Size of a partition beyond which old segments may go; -1 is no limit. This version keeps all records."},
+		Doc: "Size of a partition beyond which old segments go; -1 is no limit."},
 	{Name: "retention.ms", Type: Long, Default: "604800000", Min: -1, Max: maxLong, Synonym: "log.retention.ms",
-		Doc: "Age beyond which old segments may go; -1 is no limit. This version keeps all records."},
+		Doc: "Age beyond which old segments go, by their records' times and by their last append; -1 is no limit."},
 	{Name: "segment.bytes", Type: Int, Default: "1073741824", Min: 1 << 20, Max: maxInt, Synonym: "log.segment.bytes",
 		Doc: "Size of a segment file."},
 	{Name: "segment.index.bytes", Type: Int, Default: "10485760", Min: 4, Max: maxInt, Synonym: "log.index.size.max.bytes",
@@ -115,7 +113,7 @@ var topicConfigs = []ConfigKey{
 	{Name: "segment.jitter.ms", Type: Long, Default: "0", Max: maxLong, Synonym: "log.roll.jitter.ms",
 		Doc: "Most that may be taken off segment.ms at random; this broker takes off nothing."},
 	{Name: "segment.ms", Type: Long, Default: "604800000", Min: 1, Max: maxLong, Synonym: "log.roll.ms",
-		Doc: "Age at which a segment is closed."},
+		Doc: "Age at which a segment is closed, also when nothing is appended any more."},
 	{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", Only: []string{"false"},
 		Synonym: "unclean.leader.election.enable", Doc: "Whether a replica without all records may lead."},
 }
