@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// fullErrors are the system's names for what NoRoom tells.
+var fullErrors = []error{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE}
+
 // syncDir makes a folder's names durable.
 func syncDir(d *os.File) error { return d.Sync() }
 

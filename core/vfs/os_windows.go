@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// fullErrors are the system's names for what NoRoom tells.
+var fullErrors = []error{windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL, windows.ERROR_TOO_MANY_OPEN_FILES}
+
 // syncDir does nothing: NTFS journals its names and offers no call to wait for it.
 func syncDir(*os.File) error { return nil }
 

@@ -133,8 +133,13 @@ func (p *Partition) write(b record.Batch, nowMs int64) error {
 		e := p.storage("append", err)
 		if commitlog.Fatal(err) {
 			p.end(e)
+		} else if p.refusals.refused(len(b), nowMs) {
+			p.logger.Error("writes to the partition fail, what it has can be read", "partition", p.name, "err", err)
 		}
 		return e
+	}
+	if p.refusals.any && p.refusals.over(len(b), nowMs) {
+		p.logger.Info("writes to the partition work again", "partition", p.name)
 	}
 	p.logEnd.Store(p.log.Next())
 	p.handle.Dirty()

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"errors"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -361,6 +362,8 @@ func TestFailedWrites(t *testing.T) {
 		faults := vfs.WithFaults(mem)
 		r := newRig(t, faults, tiny)
 		p := r.open()
+		log := &lockedText{}
+		p.logger = slog.New(slog.NewTextHandler(log, nil))
 		s := &sender{id: 1}
 		for range 10 {
 			r.append(s.batch(t, 1, strings.Repeat("x", 300)))
@@ -388,14 +391,56 @@ func TestFailedWrites(t *testing.T) {
 		if n := len(records(t, p, 0, 1<<20, false)); int64(n) < end {
 			t.Fatalf("%+v: %d of %d records can be read", rule, n, end)
 		}
+		if n := log.count("writes to the partition fail"); n != 1 || log.count("level=ERROR") != 1 {
+			t.Fatalf("%+v: %d refusals, the log says %d times that writes fail:\n%s", rule, refused, n, log)
+		}
 		heal()
+		r.append(s.batch(t, 1, "there is room again"+strings.Repeat("z", 300)))
 		a := r.append(s.batch(t, 1, "there is room again"))
+		if n := log.count("writes to the partition work again"); n != 1 || log.count("level=ERROR") != 1 {
+			t.Fatalf("%+v: the log says %d times that writes work again:\n%s", rule, n, log)
+		}
 		r.close()
 		p = r.open()
 		if m := p.Marks(); m.LogEnd != a.LastOffset+1 {
 			t.Fatalf("%+v: after reopening %+v", rule, m)
 		}
 		r.close()
+	}
+}
+
+// lockedText is a log that may be read while it is written.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *lockedText) count(part string) int { return strings.Count(l.String(), part) }
+
+// Small batches that still fit into the rest of a block do not end the refusal of larger ones, nor does each larger one begin
+// a new one.
+func TestRefusalsAreToldOnce(t *testing.T) {
+	var r refusals
+	if !r.refused(1000, 0) || r.refused(2000, 10) || r.refused(900, 20) {
+		t.Error("only the first refusal is to be told")
+	}
+	if r.over(899, 30) || r.refused(5000, 40) || r.over(10, 40+refusalPauseMs-1) {
+		t.Error("a smaller batch proves nothing")
+	}
+	if !r.over(10, 40+refusalPauseMs) || !r.refused(1000, 70_000) || !r.over(1000, 70_001) {
+		t.Error("a batch as large, or a minute of quiet, ends it")
 	}
 }
 

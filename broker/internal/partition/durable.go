@@ -21,9 +21,14 @@ func (p *Partition) OnAdvance(fn func()) (cancel func()) { return p.watchers.add
 func (p *Partition) Flush() {
 	p.flushing.Lock()
 	defer p.flushing.Unlock()
-	if err := p.flush(false); err != nil {
-		p.logger.Warn("the flush is incomplete", "partition", p.name, "err", err)
+	err := p.flush(false)
+	switch {
+	case err != nil && !p.incomplete:
+		p.logger.Warn("the flush is incomplete, and tried again with the next", "partition", p.name, "err", err)
+	case err == nil && p.incomplete:
+		p.logger.Info("the flush is complete again", "partition", p.name)
 	}
+	p.incomplete = err != nil
 }
 
 // flush is one group commit; final makes a checkpoint at the log's end. Those who wait are told of everything; the error is for

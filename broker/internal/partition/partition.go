@@ -28,13 +28,15 @@ type Partition struct {
 	stopping atomic.Bool // Close or Delete waits for cleaning
 
 	// flushing is held by the one flush that runs; it is taken before mu.
-	flushing sync.Mutex
+	flushing   sync.Mutex
+	incomplete bool // the last flush was; under flushing
 
 	mu        sync.Mutex // the append lock; what follows is its own
 	producers *producers
 	tracker   isolation.Tracker
 	guards    guards
 	role      Role
+	refusals  refusals
 	durable   commitlog.Position // synced up to here
 	ended     *Error             // closed, deleted or failed: nothing is appended any more
 

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/flush"
@@ -30,34 +28,26 @@ func Folder(topic string, index int32) string {
 	return topic + "-" + strconv.Itoa(int(index))
 }
 
-// openAll opens partitions, several at a time: at start there may be thousands.
+// openAll opens partitions, several at a time: at start there may be thousands. Each
+// gets its own outcome. The error is the first one of a partition that needs another
+// start.
 func (m *Manager) openAll(todo []opening, im *metadata.Image) error {
-	if len(todo) == 0 {
-		return nil
-	}
-	work := make(chan opening)
-	var wg sync.WaitGroup
-	for range min(len(todo), 2*runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for o := range work {
-				o.t.replicas[o.index].p, o.t.replicas[o.index].err = m.open(o, im)
-			}
-		})
-	}
+	inParallel(todo, func(o opening) {
+		is := m.open(o, im)
+		o.t.replicas[o.index].state.Store(is)
+		if is.err != nil {
+			m.offline(o.t, o.index, is)
+		}
+	})
 	for _, o := range todo {
-		work <- o
-	}
-	close(work)
-	wg.Wait()
-	for _, o := range todo {
-		if err := o.t.replicas[o.index].err; err != nil {
-			return err
+		if is := o.t.replicas[o.index].state.Load(); is.err != nil && !is.passing {
+			return is.err
 		}
 	}
 	return nil
 }
 
-func (m *Manager) open(o opening, im *metadata.Image) (*partition.Partition, error) {
+func (m *Manager) open(o opening, im *metadata.Image) *outcome {
 	dir := filepath.Join(m.o.Dir, Folder(o.t.Name, o.index))
 	err := m.clear(dir, flush.ID{Topic: o.t.ID, Partition: o.index}, im)
 	var p *partition.Partition
@@ -69,10 +59,9 @@ func (m *Manager) open(o opening, im *metadata.Image) (*partition.Partition, err
 		})
 	}
 	if err != nil {
-		m.o.Logger.Error("partition is offline until the next start", "topic", o.t.Name, "partition", o.index, "folder", dir, "error", err)
-		return nil, fmt.Errorf("%s-%d: %w: %w", o.t.Name, o.index, ErrOffline, err)
+		return opened(nil, fmt.Errorf("%s-%d: %w in %s: %w", o.t.Name, o.index, ErrOffline, dir, err))
 	}
-	return p, nil
+	return opened(p, nil)
 }
 
 // clear makes room for the folder of a partition: what is left of a removed topic

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
@@ -49,22 +50,14 @@ type Topic struct {
 	replicas        []*replica
 }
 
-// replica is one partition, open or not.
-type replica struct {
-	p   *partition.Partition
-	err error // why it could not be opened
-}
-
 // Partition returns one partition. The error wraps ErrUnknownPartition or
-// ErrOffline.
+// ErrOffline. Asking for a partition that is offline for want of room (on the disk, of
+// file descriptors) makes the manager try to open it again, in the background.
 func (t *Topic) Partition(i int32) (*partition.Partition, error) {
 	if i < 0 || int(i) >= len(t.replicas) {
 		return nil, fmt.Errorf("topic %s has %d partitions, asked for %d: %w", t.Name, len(t.replicas), i, ErrUnknownPartition)
 	}
-	if r := t.replicas[i]; r.err != nil {
-		return nil, r.err
-	}
-	return t.replicas[i].p, nil
+	return t.replicas[i].get()
 }
 
 // Len is the number of partitions.
@@ -78,13 +71,17 @@ type table struct {
 
 // Manager owns the partitions of this node. Prepare, Retire and Close are called
 // by one goroutine (the metadata publisher, then whoever closes the broker);
-// lookups by any.
+// lookups by any. Lookups of a partition that is offline for want of room start
+// another that tries to open it.
 type Manager struct {
 	o     Options
-	table atomic.Pointer[table]
+	table atomic.Pointer[table] // changed under mu
 	// deleted is told of every topic that is gone, after its partitions are closed.
 	deleted func(name string, id metadata.ID)
-	closed  bool
+
+	mu     sync.Mutex      // held by whoever opens or closes partitions
+	image  *metadata.Image // of the last Prepare
+	closed bool
 }
 
 // New returns a manager without partitions.
@@ -112,7 +109,7 @@ func (m *Manager) All() iter.Seq[*partition.Partition] {
 		t := m.table.Load()
 		for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 			for _, r := range t.byName[name].replicas {
-				if r.p != nil && !yield(r.p) {
+				if p := r.open(); p != nil && !yield(p) {
 					return
 				}
 			}
@@ -140,9 +137,14 @@ func (m *Manager) GetByID(id metadata.ID, i int32) (*partition.Partition, error)
 
 // Prepare opens the partitions that next has and this node has not, and gives
 // changed configurations to those it has. A partition that can not be opened is
-// offline until the broker starts anew; the error names the first one, and the
-// others work.
+// offline, and the others work. Where there was no room it is opened when somebody
+// asks for it and there is room again, so its topic is not said to have failed;
+// else it stays offline until the broker starts anew, and the error names the first
+// such one.
 func (m *Manager) Prepare(next *metadata.Image) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.image = next
 	old := m.table.Load()
 	out := &table{
 		byName: make(map[string]*Topic, len(next.Names())),
@@ -158,13 +160,15 @@ func (m *Manager) Prepare(next *metadata.Image) error {
 		if o := old.byID[mt.ID]; o != nil {
 			have = copy(t.replicas, o.replicas)
 			for _, r := range o.replicas {
-				if r.p != nil {
-					r.p.Reconfigure(config)
+				if p := r.open(); p != nil {
+					p.Reconfigure(config)
 				}
 			}
 		}
 		for i := have; i < len(t.replicas); i++ {
-			t.replicas[i] = &replica{}
+			r := &replica{}
+			r.again = func() { m.reopen(r, mt.ID, int32(i)) }
+			t.replicas[i] = r
 			todo = append(todo, opening{t, int32(i), mt.Partitions[i].LeaderEpoch, config})
 		}
 		out.byName[name], out.byID[mt.ID] = t, t
@@ -186,8 +190,15 @@ func (m *Manager) Prepare(next *metadata.Image) error {
 
 // Retire deletes the partitions of topics that prev has and next has not.
 func (m *Manager) Retire(prev, next *metadata.Image) {
+	for _, t := range m.retire(next) {
+		m.deleted(t.Name, t.ID)
+	}
+}
+
+func (m *Manager) retire(next *metadata.Image) (gone []*Topic) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	old := m.table.Load()
-	var gone []*Topic
 	out := &table{byName: make(map[string]*Topic, len(old.byName)), byID: make(map[metadata.ID]*Topic, len(old.byID))}
 	for id, t := range old.byID {
 		if next.TopicByID(id) == nil {
@@ -197,38 +208,50 @@ func (m *Manager) Retire(prev, next *metadata.Image) {
 		out.byID[id], out.byName[t.Name] = t, t
 	}
 	if len(gone) == 0 {
-		return
+		return nil
 	}
 	m.table.Store(out)
+	var open []*partition.Partition
 	for _, t := range gone {
-		for i, r := range t.replicas {
-			if r.p == nil {
-				continue
-			}
-			if err := r.p.Delete(); err != nil {
-				m.o.Logger.Error("deleting a partition failed; its folder is removed at the next start",
-					"topic", t.Name, "partition", i, "error", err)
+		for _, r := range t.replicas {
+			if p := r.open(); p != nil {
+				open = append(open, p)
 			}
 		}
-		m.deleted(t.Name, t.ID)
 	}
+	inParallel(open, func(p *partition.Partition) {
+		if err := p.Delete(); err != nil {
+			m.o.Logger.Error("deleting a partition failed; its folder is removed at the next start",
+				"partition", p.Name(), "error", err)
+		}
+	})
+	return gone
 }
 
-// Close closes all partitions. Lookups find them still; what is asked of them
-// then fails as of a closed partition.
+// Close closes all partitions, those that fail included, and returns all errors.
+// Lookups find them still; what is asked of them then fails as of a closed partition.
 func (m *Manager) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.closed {
 		return nil
 	}
 	m.closed = true
-	var errs []error
-	for _, t := range m.table.Load().byID {
-		for _, r := range t.replicas {
-			if r.p != nil {
-				errs = append(errs, r.p.Close())
-			}
-		}
+	var (
+		open []*partition.Partition
+		mu   sync.Mutex // guards errs
+		errs []error
+	)
+	for p := range m.All() {
+		open = append(open, p)
 	}
+	inParallel(open, func(p *partition.Partition) {
+		if err := p.Close(); err != nil {
+			mu.Lock()
+			errs = append(errs, err)
+			mu.Unlock()
+		}
+	})
 	return errors.Join(errs...)
 }
 

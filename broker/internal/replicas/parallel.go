@@ -1,0 +1,28 @@
+package replicas
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// parallel is how many partitions are opened or closed at a time. Each waits for the
+// disk more than it computes, and syncs that wait together share the file system's
+// commits.
+const parallel = 16
+
+// inParallel calls fn for each of todo, several at a time, and returns when all are
+// done.
+func inParallel[T any](todo []T, fn func(T)) {
+	var (
+		next atomic.Int64
+		wg   sync.WaitGroup
+	)
+	for range min(len(todo), parallel) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(todo)); i = next.Add(1) - 1 {
+				fn(todo[i])
+			}
+		})
+	}
+	wg.Wait()
+}
