@@ -3,7 +3,6 @@ package coord
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/millrace/millrace/txn/coordinator"
@@ -19,27 +18,6 @@ const (
 	markerRetryMin = 10 * time.Millisecond
 	markerRetryMax = time.Second
 )
-
-// completion carries out one decision: markers to all partitions, the answer to the
-// client, Complete… when the markers are durable. It runs on workers, on callbacks of
-// partitions and of the clock, and holds no lock while it calls any of them.
-type completion struct {
-	t     *Transactions
-	shard *txnShard
-	d     coordinator.Decision
-	key   decisionKey
-
-	mu sync.Mutex // owns everything below
-	// todo are the partitions whose marker is to be appended, as places in d.Partitions.
-	todo []int
-	// finished says of each partition that its marker is durable, or that it needs none any more.
-	finished []bool
-	// open counts what is under way: markers that are not durable yet, and attempt
-	// itself.
-	open     int
-	attempts int
-	answered bool
-}
 
 // carryOut starts to carry out a decision. It is the effect of the machine.
 func (t *Transactions) carryOut(s *txnShard, d coordinator.Decision) {

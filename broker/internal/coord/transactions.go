@@ -98,6 +98,27 @@ type Transactions struct {
 	running map[decisionKey]*completion
 }
 
+// completion carries out one decision: markers to all partitions, the answer to the
+// client, Complete… when the markers are durable. It runs on workers, on callbacks of
+// partitions and of the clock, and holds no lock while it calls any of them.
+type completion struct {
+	t     *Transactions
+	shard *txnShard
+	d     coordinator.Decision
+	key   decisionKey
+
+	mu sync.Mutex // owns everything below
+	// todo are the partitions whose marker is to be appended, as places in d.Partitions.
+	todo []int
+	// finished says of each partition that its marker is durable, or that it needs none any more.
+	finished []bool
+	// open counts what is under way: markers that are not durable yet, and attempt
+	// itself.
+	open     int
+	attempts int
+	answered bool
+}
+
 // NewTransactions makes the coordinator. Until Start has loaded its log it answers
 // COORDINATOR_LOAD_IN_PROGRESS.
 func NewTransactions(o TransactionsOptions) (*Transactions, error) {
