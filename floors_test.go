@@ -30,7 +30,7 @@ var floors = map[string]int{
 var pure = []string{
 	"core/record", "core/partition",
 	"txn/coordinator", "txn/producer", "txn/isolation", "txn/history",
-	"broker/internal/group",
+	"broker/internal/group", "broker/internal/compact",
 	"streams/internal/task", "streams/internal/operator", "streams/internal/topology", "streams/window",
 }
 

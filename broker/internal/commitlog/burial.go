@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
 )
 
 // Doomed are the segments that came off the list. Their files are removed in two steps, both outside of the append lock: Bury
@@ -14,17 +13,6 @@ type Doomed struct {
 	l       *Log
 	list    []*segment
 	delayMs int64
-}
-
-// graves are the segments whose files wait under deletedSuffix.
-type graves struct {
-	mu   sync.Mutex
-	list []grave
-}
-
-type grave struct {
-	s     *segment
-	dueMs int64
 }
 
 // Doomed takes over the segments that came off the list since the last call. The append lock is held.
@@ -73,32 +61,6 @@ func (l *Log) Buried() int {
 	defer l.graves.mu.Unlock()
 	return len(l.graves.list)
 }
-
-func (g *graves) add(one grave) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.list = append(g.list, one)
-}
-
-// due takes off the list what may be deleted.
-func (g *graves) due(nowMs int64) (out []*segment) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	kept := g.list[:0]
-	for _, one := range g.list {
-		if one.dueMs <= nowMs && one.s.refs.Load() == 0 {
-			out = append(out, one.s)
-		} else {
-			kept = append(kept, one)
-		}
-	}
-	clear(g.list[len(kept):])
-	g.list = kept
-	return out
-}
-
-// allSuffixes are those of a segment's files, the log last: an index without a log is a sign of damage.
-var allSuffixes = [...]string{indexSuffix, timeSuffix, txnSuffix, txnSumSuffix, logSuffix}
 
 // rename gives all files of the segment one more suffix.
 func (s *segment) rename(suffix string) error {

@@ -7,16 +7,8 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/core/record"
-	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/txn/isolation"
 )
-
-// Piece is a finished segment as compaction sees it.
-type Piece struct {
-	Base, End int64 // the next segment begins at End
-	Bytes     int64
-	s         *segment
-}
 
 // Pieces are the finished segments from the first one on, as far as they lie below limit as a whole. waiting tells that one more
 // does but is not finished: the next flush finishes it. The append lock is held.
@@ -107,17 +99,6 @@ func (l *Log) Scan(p Piece, fn func(record.Batch) error) (err error) {
 			return err
 		}
 	}
-}
-
-// Draft is a segment under way that is to take the place of consecutive pieces.
-type Draft struct {
-	l       *Log
-	pieces  []Piece
-	s       *segment
-	file    vfs.File
-	buf     []byte
-	at      int64 // of buf in the file
-	changed bool
 }
 
 // draftChunk is how much a draft writes at a time.

@@ -116,6 +116,30 @@ type Sync struct {
 	completed bool // Indexes has, and made a checkpoint
 }
 
+// Piece is a finished segment as compaction sees it.
+type Piece struct {
+	Base, End int64 // the next segment begins at End
+	Bytes     int64
+	s         *segment
+}
+
+// Draft is a segment under way that is to take the place of consecutive pieces.
+type Draft struct {
+	l       *Log
+	pieces  []Piece
+	s       *segment
+	file    vfs.File
+	buf     []byte
+	at      int64 // of buf in the file
+	changed bool
+}
+
+// swap is a replacement that is under way. Who holds the draft (one at a time) owns it; Log.swap is under the append lock.
+type swap struct {
+	draft *Draft
+	done  bool // the files are in place
+}
+
 func (l *Log) list() []*segment { return *l.segments.Load() }
 
 func (l *Log) active() *segment { list := l.list(); return list[len(list)-1] }

@@ -22,6 +22,9 @@ const (
 	swapSuffix    = ".swap"    // compaction's output on its way in
 )
 
+// allSuffixes are those of a segment's files, the log last: an index without a log is a sign of damage.
+var allSuffixes = [...]string{indexSuffix, timeSuffix, txnSuffix, txnSumSuffix, logSuffix}
+
 // DeletedDirSuffix ends the name of a partition folder that is being deleted: nobody opens it, and whoever starts the broker
 // removes it.
 const DeletedDirSuffix = "-delete"

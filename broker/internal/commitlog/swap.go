@@ -25,12 +25,6 @@ import (
 // ErrPiecesGone says that pieces of a draft were deleted while it was written: there is nothing to do.
 var ErrPiecesGone = errors.New("the segments were deleted meanwhile")
 
-// swap is a replacement that is under way. Who holds the draft (one at a time) owns it; Log.swap is under the append lock.
-type swap struct {
-	draft *Draft
-	done  bool // the files are in place
-}
-
 // Begin claims the pieces for the draft, whose content is durable afterwards. The append lock is not held; lock gives it. An error
 // leaves the draft to be discarded.
 func (d *Draft) Begin(lock func(func() error) error) error {
