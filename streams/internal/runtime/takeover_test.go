@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -286,4 +287,39 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	<-c.g.gate()
 	return n, err
+}
+
+// All inputs of a task that have moved commit together, in every commit: a crash
+// after one in which two had moved repeats neither.
+func TestAllInputsCommitTogether(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, time.Minute)
+	dir := t.TempDir()
+	for round := range 4 {
+		o := j.options(dir)
+		o.Workers = 1
+		var n atomic.Int64
+		at := int64(3 + round)
+		o.OnStep = func(_ int, s session.Step) error {
+			if s == runtime.StepStored && n.Add(1) == at {
+				return errTestCrash
+			}
+			return nil
+		}
+		r := j.start(o)
+		for ended := false; !ended; {
+			j.label() // the same again: the table's topic moves too
+			j.send(40)
+			select {
+			case err := <-r.done:
+				if ended = true; !errors.Is(err, errTestCrash) {
+					t.Fatal(err)
+				}
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	j.once(dir)
+	j.check()
+	j.checkStores(dir)
 }
