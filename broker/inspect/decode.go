@@ -8,27 +8,6 @@ import (
 	"github.com/millrace/millrace/broker/inspect/internal/schema"
 )
 
-// Decoded is what a broker's own record says.
-type Decoded struct {
-	Key   *Message `json:"decoded_key"`
-	Value *Message `json:"decoded_value"` // nil for a tombstone
-}
-
-// Message is a key or a value of one of the types in Kafka's schemas.
-type Message struct {
-	Type         string        `json:"type"`
-	APIKey       *int16        `json:"api_key,omitempty"`       // of a record of the metadata log
-	FrameVersion *int16        `json:"frame_version,omitempty"` // the same
-	Version      int16         `json:"version"`                 // for a key: its type's number
-	Data         schema.Struct `json:"data"`
-}
-
-// Text gives a text field of the message.
-func (m *Message) Text(field string) string { return m.Data.Text(field) }
-
-// Int gives a number field of the message.
-func (m *Message) Int(field string) int64 { return m.Data.Int(field) }
-
 // ErrUnknownType says that a record is of a type that the table of schemas does not have.
 var ErrUnknownType = errors.New("unknown type of record")
 

@@ -15,7 +15,8 @@ import (
 // rebuild derives files from the batches of one partition, in one pass.
 type rebuild struct {
 	p     *Partition
-	check *partitionCheck // its state replays the producers
+	check *ground
+	state stateCheck // replays the producers
 	wrong map[string]bool
 	files []derived
 	// checkpoint is what the journal has to say from now on, nil for what it says already: the index files of the segment that
@@ -44,7 +45,7 @@ type segmentIndexes struct {
 }
 
 func newRebuild(d *Data, p *Partition, wrong map[string]bool) *rebuild {
-	c := &partitionCheck{d: d, p: p, facts: d.factsOf(p), report: func(Finding) {}}
+	c := d.newGround(p, func(Finding) {})
 	r := &rebuild{p: p, check: c, wrong: wrong}
 	for name := range wrong {
 		if offset, suffix, ok := parseName(name); ok && suffix == snapshotSuffix {
@@ -65,12 +66,12 @@ func newRebuild(d *Data, p *Partition, wrong map[string]bool) *rebuild {
 
 func (r *rebuild) run() error {
 	c := r.check
-	if err := c.snapshots(); err != nil {
+	if err := r.state.load(c); err != nil {
 		return err
 	}
 	for i, base := range r.p.logs {
 		if i == 0 {
-			c.state.begin(c, base)
+			r.state.begin(c, base)
 		}
 		if err := r.walk(base); err != nil {
 			return err
@@ -115,7 +116,7 @@ func (r *rebuild) walk(base int64) error {
 		if n := len(r.epochs); b.LeaderEpoch() >= 0 && (n == 0 || r.epochs[n-1].epoch < b.LeaderEpoch()) {
 			r.epochs = append(r.epochs, epochStart{b.LeaderEpoch(), max(b.BaseOffset(), c.logStart)})
 		}
-		if a := c.state.batch(c, name, b, pos); a != nil {
+		if a := r.state.batch(c, name, b, pos); a != nil {
 			r.segment.txns = isolation.AppendEntry(r.segment.txns, *a)
 		}
 		r.segment.note(b, pos, c.interval)
@@ -191,7 +192,7 @@ func (r *rebuild) indexFiles(base int64) {
 // snapshotsUpTo adds the wanted snapshots up to an offset, the next batch's.
 func (r *rebuild) snapshotsUpTo(offset int64) {
 	for len(r.snapshots) > 0 && r.snapshots[0] <= offset {
-		r.add(fileName(r.snapshots[0], snapshotSuffix), r.check.state.table.Snapshot(nil))
+		r.add(fileName(r.snapshots[0], snapshotSuffix), r.state.table.Snapshot(nil))
 		r.snapshots = r.snapshots[1:]
 	}
 }

@@ -61,7 +61,7 @@ func (d *Data) Truncate(offset int64, report func(Change)) (saved string, err er
 
 // findCut looks for the place, batch by batch. It ends at the first that does not check: there the log may be cut too.
 func (d *Data) findCut(p *Partition, offset int64) (cut, error) {
-	c := &partitionCheck{d: d, p: p, facts: d.factsOf(p)}
+	c := d.newGround(p, nil)
 	base := p.segmentOf(offset)
 	if base < 0 || offset < c.logStart {
 		return cut{}, fmt.Errorf("inspect: %w: %s: offset %d is below the start of the log", ErrNoCut, p.Name(), offset)

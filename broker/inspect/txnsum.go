@@ -52,7 +52,7 @@ func encodeSum(index []byte) []byte {
 }
 
 // sum checks the checksum of a transaction index whose first size bytes count. Kafka has none.
-func (c *partitionCheck) sum(base int64, index []byte, size int64) error {
+func (c *ground) sum(base int64, index []byte, size int64) error {
 	name := fileName(base, sumSuffix)
 	if !c.p.has(name) {
 		if c.journal && size > 0 {

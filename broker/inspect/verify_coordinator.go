@@ -14,7 +14,7 @@ import (
 // key belongs to, and follows the one before it as the state machine allows. Where compaction has been, or where the log does not
 // begin at 0, the one before may be gone, and only what each record says for itself is checked.
 type coordinatorCheck struct {
-	c       *partitionCheck
+	c       *ground
 	on      bool
 	ids     map[string]txnState
 	groups  map[string]int64 // generations
@@ -32,7 +32,7 @@ type txnState struct {
 // absent stands for an id that the log did not name yet.
 const absent coordinator.State = -1
 
-func newCoordinatorCheck(c *partitionCheck) coordinatorCheck {
+func newCoordinatorCheck(c *ground) coordinatorCheck {
 	return coordinatorCheck{
 		c: c, on: decodes(c.p.Topic), ids: map[string]txnState{}, groups: map[string]int64{}, cluster: emptyCluster(), unknown: map[string]bool{},
 	}

@@ -1,10 +1,8 @@
 package inspect
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 
@@ -49,8 +47,9 @@ type epochCheck struct {
 	found bool
 }
 
-func (c *partitionCheck) epochFile() error {
-	c.epochs.cause = "the file is missing"
+// load reads the file.
+func (e *epochCheck) load(c *ground) error {
+	e.cause = "the file is missing"
 	if !c.p.has(epochsName) {
 		return nil
 	}
@@ -58,18 +57,18 @@ func (c *partitionCheck) epochFile() error {
 	if err != nil {
 		return err
 	}
-	c.epochs.cause = ""
+	e.cause = ""
 	list, perr := parseEpochs(string(text))
 	if perr != nil {
-		c.epochs.cause = "the file can not be read: " + perr.Error()
+		e.cause = "the file can not be read: " + perr.Error()
 	}
-	c.epochs.list = list
+	e.list = list
 	return nil
 }
 
 // batch checks that the file knows a batch's epoch. A folder with a journal writes the file with a checkpoint, and what lies behind
 // that is made anew.
-func (e *epochCheck) batch(c *partitionCheck, name string, b record.Batch) {
+func (e *epochCheck) batch(c *ground, name string, b record.Batch) {
 	if e.found || b.LeaderEpoch() < 0 || c.journal && b.BaseOffset() >= c.point.Checkpoint.Offset || b.LastOffset() < c.logStart {
 		return
 	}
@@ -94,7 +93,7 @@ func (e *epochCheck) batch(c *partitionCheck, name string, b record.Batch) {
 }
 
 // end looks for epochs that begin behind the end of the log.
-func (e *epochCheck) end(c *partitionCheck) {
+func (e *epochCheck) end(c *ground) {
 	if e.found || c.broken || c.journal {
 		return
 	}
@@ -106,19 +105,8 @@ func (e *epochCheck) end(c *partitionCheck) {
 	}
 }
 
-// parseMetadata reads partition.metadata: version 0 and the topic's id.
-func parseMetadata(text []byte) (id [16]byte, err error) {
-	version, rest, _ := strings.Cut(string(text), "\n")
-	value, ok := strings.CutPrefix(strings.TrimSpace(rest), "topic_id: ")
-	raw, err := base64.RawURLEncoding.DecodeString(value)
-	if strings.TrimSpace(version) != "version: 0" || !ok || err != nil || len(raw) != len(id) {
-		return id, fmt.Errorf("%q", text)
-	}
-	return [16]byte(raw), nil
-}
-
 // identity checks which topic the folder says it belongs to.
-func (c *partitionCheck) identity() error {
+func (c *ground) identity() error {
 	known := c.topic != nil || c.p.Topic == metadataTopic
 	severity := Damage // nobody else can tell
 	switch {
@@ -149,19 +137,4 @@ func (c *partitionCheck) identity() error {
 		c.find(Damage, metadataName, 0, -1, "the folder belongs to topic id %s, topic %s has id %s", uuidText(id), c.topic.Name, uuidText(c.topic.ID))
 	}
 	return nil
-}
-
-// metadataText is what the file says of a topic id.
-func metadataText(id [16]byte) []byte { return []byte("version: 0\ntopic_id: " + uuidText(id)) }
-
-// oneBit tells whether two texts differ in exactly one bit: with two random ids in them no two do.
-func oneBit(a, b []byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	n := 0
-	for i := range a {
-		n += bits.OnesCount8(a[i] ^ b[i])
-	}
-	return n == 1
 }

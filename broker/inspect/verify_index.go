@@ -9,15 +9,15 @@ import (
 
 // indexCheck compares one index file of a segment with the segment's batches as they come.
 type indexCheck interface {
-	batch(c *partitionCheck, b record.Batch, pos int64, aborted *isolation.AbortedTxn)
+	batch(c *ground, b record.Batch, pos int64, aborted *isolation.AbortedTxn)
 	// lost says that there was damage: what follows in this file can not be judged.
 	lost()
-	end(c *partitionCheck)
+	end(c *ground)
 }
 
 // openIndexes reads the index files of a segment. Of a folder with a journal only what the checkpoint covers counts: what lies
 // behind is in memory while a broker runs, and made anew when one starts.
-func (c *partitionCheck) openIndexes(base int64, last bool) ([]indexCheck, error) {
+func (c *ground) openIndexes(base int64, last bool) ([]indexCheck, error) {
 	cp := c.point.Checkpoint
 	counts, limits := true, [3]int64{-1, -1, -1} // no limit
 	switch {
@@ -61,7 +61,7 @@ type index struct {
 	skip    bool // something was found: one finding for a file is enough
 }
 
-func (x *index) load(c *partitionCheck, suffix string) (err error) {
+func (x *index) load(c *ground, suffix string) (err error) {
 	x.size = map[string]int{indexSuffix: offsetEntrySize, timeSuffix: timeEntrySize, txnSuffix: isolation.EntrySize}[suffix]
 	if x.missing = !c.p.has(x.name); x.missing {
 		if suffix == txnSuffix {
@@ -101,7 +101,7 @@ func (x *index) load(c *partitionCheck, suffix string) (err error) {
 }
 
 // found reports that the index is wrong, once.
-func (x *index) found(c *partitionCheck, position int64, format string, args ...any) {
+func (x *index) found(c *ground, position int64, format string, args ...any) {
 	if !x.skip {
 		x.skip = true
 		c.find(Rebuildable, x.name, position, -1, "%s", fmt.Sprintf(format, args...))
@@ -121,7 +121,7 @@ type offsetCheck struct {
 	indexed, largest int64 // where the last indexed batch starts, and the largest batch so far
 }
 
-func (x *offsetCheck) batch(c *partitionCheck, b record.Batch, pos int64, _ *isolation.AbortedTxn) {
+func (x *offsetCheck) batch(c *ground, b record.Batch, pos int64, _ *isolation.AbortedTxn) {
 	x.largest = max(x.largest, int64(len(b)))
 	if x.skip {
 		return
@@ -144,7 +144,7 @@ func (x *offsetCheck) batch(c *partitionCheck, b record.Batch, pos int64, _ *iso
 	}
 }
 
-func (x *offsetCheck) end(c *partitionCheck) {
+func (x *offsetCheck) end(c *ground) {
 	if !x.skip && x.at < x.n {
 		e := parseOffsetEntry(x.entry(x.at))
 		x.found(c, x.place(), "the entry says that a batch up to offset %d starts at byte %d, behind the end of the log", x.base+int64(e.relative), e.position)
@@ -158,7 +158,7 @@ type timeCheck struct {
 	from     int64 // offset of the batch that has it
 }
 
-func (x *timeCheck) batch(c *partitionCheck, b record.Batch, _ int64, _ *isolation.AbortedTxn) {
+func (x *timeCheck) batch(c *ground, b record.Batch, _ int64, _ *isolation.AbortedTxn) {
 	if ts := b.MaxTimestamp(); ts > x.greatest {
 		x.greatest, x.from = ts, b.LastOffset()
 	}
@@ -175,7 +175,7 @@ func (x *timeCheck) batch(c *partitionCheck, b record.Batch, _ int64, _ *isolati
 	}
 }
 
-func (x *timeCheck) end(c *partitionCheck) {
+func (x *timeCheck) end(c *ground) {
 	switch {
 	case x.skip:
 	case x.at < x.n:
@@ -190,7 +190,7 @@ func (x *timeCheck) end(c *partitionCheck) {
 // txnCheck is that of a transaction index: exactly the aborted transactions whose markers are in the segment.
 type txnCheck struct{ index }
 
-func (x *txnCheck) batch(c *partitionCheck, b record.Batch, _ int64, aborted *isolation.AbortedTxn) {
+func (x *txnCheck) batch(c *ground, b record.Batch, _ int64, aborted *isolation.AbortedTxn) {
 	if x.skip {
 		return
 	}
@@ -206,9 +206,9 @@ func (x *txnCheck) batch(c *partitionCheck, b record.Batch, _ int64, aborted *is
 		case a.LastOffset < b.BaseOffset() && (c.compacted || c.thinned):
 			x.at++ // the marker is gone, the entry goes with the next compaction
 			continue
-		case aborted == nil && c.state.guesses(c) && isAbort(b, a):
+		case aborted == nil && c.guesses() && isAbort(b, a):
 			// The transaction began before the log, or compaction removed its records.
-		case aborted == nil || !sameTxn(a, *aborted, c.state.guesses(c)):
+		case aborted == nil || !sameTxn(a, *aborted, c.guesses()):
 			x.found(c, x.place(), "the entry says that producer %d aborted offsets %d to %d, last stable offset %d, which is not so",
 				a.ProducerID, a.FirstOffset, a.LastOffset, a.LastStableOffset)
 			return
@@ -220,13 +220,13 @@ func (x *txnCheck) batch(c *partitionCheck, b record.Batch, _ int64, aborted *is
 }
 
 // due says that an aborted transaction has no entry.
-func (x *txnCheck) due(c *partitionCheck, aborted *isolation.AbortedTxn) {
+func (x *txnCheck) due(c *ground, aborted *isolation.AbortedTxn) {
 	if aborted != nil && (x.limit < 0 || aborted.LastOffset < c.point.Checkpoint.Offset) {
 		x.found(c, x.place(), "producer %d aborted offsets %d to %d, which is not in the index", aborted.ProducerID, aborted.FirstOffset, aborted.LastOffset)
 	}
 }
 
-func (x *txnCheck) end(c *partitionCheck) {
+func (x *txnCheck) end(c *ground) {
 	if !x.skip && x.at < x.n && !(c.compacted || c.thinned) {
 		_, a := parseAborted(x.entry(x.at))
 		x.found(c, x.place(), "the entry is for a marker at offset %d, which is not there", a.LastOffset)

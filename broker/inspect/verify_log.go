@@ -77,7 +77,7 @@ func (c *partitionCheck) segment(i int, base int64) error {
 		c.progress(s.pos - read)
 	}
 	for _, x := range c.indexes {
-		x.end(c)
+		x.end(c.ground)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (c *partitionCheck) begin(name string, base int64) {
 	switch {
 	case c.first:
 		c.next = base
-		c.state.begin(c, base)
+		c.state.begin(c.ground, base)
 	case base < c.next:
 		c.broken = true
 		c.find(Damage, name, 0, base, "the segment begins inside of the one before, which ends at offset %d", c.next-1)
@@ -110,25 +110,6 @@ func (c *partitionCheck) gap(name string, pos, offset int64) {
 		Severity: Damage, Partition: c.p.Name(), Segment: c.p.segmentOf(offset), File: name, Position: pos, Offset: c.next,
 		What: fmt.Sprintf("offsets %d to %d are missing, and nothing says that the topic is compacted", c.next, offset-1),
 	})
-}
-
-// fits tells what keeps bytes from being a batch at their place, "" when they are one.
-func (c *partitionCheck) fits(b record.Batch, m *misfit) string {
-	switch {
-	case m != nil && m.zeros:
-		return fmt.Sprintf("zeros where a batch should start, %d bytes are left", m.rest)
-	case m != nil:
-		return fmt.Sprintf("no whole batch: its length field says %d bytes, %d are left", m.claimed, m.rest)
-	case b.Magic() != 2:
-		return fmt.Sprintf("the magic byte is %d, must be 2", b.Magic())
-	case b.CheckCRC() != nil:
-		return b.CheckCRC().Error()
-	case b.LastOffsetDelta() < 0:
-		return fmt.Sprintf("the last offset delta is %d", b.LastOffsetDelta())
-	case b.BaseOffset() < c.next:
-		return fmt.Sprintf("the base offset is %d, expected is %d", b.BaseOffset(), c.next)
-	}
-	return ""
 }
 
 // bad judges bytes that are no batch at their place, and goes on at the next one that is.
@@ -181,11 +162,11 @@ func (c *partitionCheck) take(name string, b record.Batch, pos int64, scratch *r
 		c.find(Damage, name, pos, b.BaseOffset(), "the leader epoch is %d, that of the batch before is %d", b.LeaderEpoch(), c.epoch)
 	}
 	c.thinned = c.thinned || b.Attributes().DeleteHorizon() || int64(b.Count()) < int64(b.LastOffsetDelta())+1
-	c.epochs.batch(c, name, b)
-	c.state.before(c, b.BaseOffset())
-	aborted := c.state.batch(c, name, b, pos)
+	c.epochs.batch(c.ground, name, b)
+	c.state.before(c.ground, b.BaseOffset())
+	aborted := c.state.batch(c.ground, name, b, pos)
 	for _, x := range c.indexes {
-		x.batch(c, b, pos, aborted)
+		x.batch(c.ground, b, pos, aborted)
 	}
 	c.records(name, b, pos, scratch)
 	c.first, c.next, c.epoch = false, b.LastOffset()+1, max(c.epoch, b.LeaderEpoch())

@@ -10,16 +10,14 @@ import (
 
 // stateCheck replays the producers and compares the snapshots with that.
 type stateCheck struct {
-	table producer.Table
-	// partial says that the log does not begin where the partition began, and that no snapshot tells what was before.
-	partial bool
+	table   producer.Table
 	offsets []int64 // of the snapshots that check, ascending
 	loaded  map[int64]*producer.Table
 }
 
-// snapshots reads them all. One that checks is a witness that everything below its offset was durable.
-func (c *partitionCheck) snapshots() error {
-	c.state.loaded = map[int64]*producer.Table{}
+// load reads the snapshots. One that checks is a witness that everything below its offset was durable.
+func (s *stateCheck) load(c *ground) error {
+	s.loaded = map[int64]*producer.Table{}
 	for _, offset := range c.p.offsets(snapshotSuffix) {
 		name := fileName(offset, snapshotSuffix)
 		data, err := c.p.read(name)
@@ -31,37 +29,32 @@ func (c *partitionCheck) snapshots() error {
 			c.find(Rebuildable, name, 0, -1, "the snapshot can not be read: %v", err)
 			continue
 		}
-		c.state.loaded[offset] = t
-		c.state.offsets = append(c.state.offsets, offset)
+		s.loaded[offset] = t
+		s.offsets = append(s.offsets, offset)
 		c.witnessed(offset, name)
 	}
 	return nil
 }
 
 // begin takes over what was before the first segment.
-func (s *stateCheck) begin(c *partitionCheck, base int64) {
+func (s *stateCheck) begin(c *ground, base int64) {
 	if base == 0 {
 		return
 	}
-	s.partial = true
+	c.partial = true
 	for _, offset := range s.offsets {
 		if offset > base {
 			break
 		}
 		data, err := c.p.read(fileName(offset, snapshotSuffix))
 		if err == nil && s.table.Load(data) == nil && offset == base {
-			s.partial = false
+			c.partial = false
 		}
 	}
 }
 
-// guesses tells that the replay does not know all that the broker knew.
-func (s *stateCheck) guesses(c *partitionCheck) bool {
-	return s.partial || c.thinned || c.compacted || c.broken || len(c.gaps) > 0
-}
-
 // before compares the snapshots at or below an offset, the next batch's.
-func (s *stateCheck) before(c *partitionCheck, offset int64) {
+func (s *stateCheck) before(c *ground, offset int64) {
 	for len(s.offsets) > 0 && s.offsets[0] <= offset {
 		if at := s.offsets[0]; at >= c.p.logs[0] && !c.first {
 			s.compare(c, at)
@@ -71,14 +64,14 @@ func (s *stateCheck) before(c *partitionCheck, offset int64) {
 }
 
 // end compares those at the end of the log. Snapshots beyond it are witnesses of what is missing: see points.
-func (s *stateCheck) end(c *partitionCheck) {
+func (s *stateCheck) end(c *ground) {
 	if len(c.p.logs) > 0 {
 		s.before(c, c.next)
 	}
 }
 
 // batch takes a batch in, and gives the transaction that it aborts, if it does.
-func (s *stateCheck) batch(c *partitionCheck, name string, b record.Batch, pos int64) *isolation.AbortedTxn {
+func (s *stateCheck) batch(c *ground, name string, b record.Batch, pos int64) *isolation.AbortedTxn {
 	if !b.HasProducer() {
 		return nil
 	}
@@ -109,8 +102,8 @@ func (s *stateCheck) batch(c *partitionCheck, name string, b record.Batch, pos i
 
 // compare holds a snapshot against the replay. Producers that were quiet for long are forgotten by a broker, and one that wrote only
 // what was deleted since is known to the snapshot alone; both are no fault.
-func (s *stateCheck) compare(c *partitionCheck, offset int64) {
-	if s.guesses(c) {
+func (s *stateCheck) compare(c *ground, offset int64) {
+	if c.guesses() {
 		return
 	}
 	replayed := map[int64]producer.State{}
