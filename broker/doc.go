@@ -25,8 +25,9 @@
 //
 // # What it does not do
 //
-// One node, so replication factors above 1 are refused. It serves the classic group protocol, not KIP-848's, and neither SASL
-// nor TLS. Only what is served is advertised, so clients fall back by themselves.
+// One node, so replication factors above 1 are refused. It serves the classic
+// group protocol, not KIP-848's, and neither SASL nor TLS. Only what is served is
+// advertised, so clients fall back by themselves.
 //
 // # What it is made of
 //

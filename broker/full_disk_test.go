@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -62,7 +63,8 @@ func TestTopicCreatedOnFullDisk(t *testing.T) {
 				t.Fatalf("creation: %v", err)
 			}
 			created := err == nil
-			cl := newClient(t, kgo.SeedBrokers(n.Seeds()...), kgo.Dialer(n.Dial), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+			cl := newClient(t, kgo.SeedBrokers(n.Seeds()...), kgo.Dialer(n.Dial), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+				kgo.MetadataMinAge(20*time.Millisecond))
 			send := func(ctx context.Context, partition int32) error {
 				return cl.ProduceSync(ctx, &kgo.Record{Topic: "new", Partition: partition, Value: []byte("v")}).FirstErr()
 			}

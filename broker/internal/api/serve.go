@@ -34,7 +34,7 @@ func (s *Server) Serve(p *listener.Peer, f *listener.Frame, answer func(*listene
 	}
 	req := kmsg.RequestForKey(c.Key)
 	req.SetVersion(c.Version)
-	if err := req.ReadFrom(body); err != nil {
+	if err := s.decode(req, body); err != nil {
 		return fmt.Errorf("%w: %s version %d: %w", errMalformed, kmsg.NameForKey(c.Key), c.Version, err)
 	}
 	c.Req = req
@@ -50,6 +50,21 @@ func (s *Server) Serve(p *listener.Peer, f *listener.Frame, answer func(*listene
 		answer(a)
 	})
 	return nil
+}
+
+// largeRequest is the size in bytes from which on requests are decoded one at a time.
+const largeRequest = 64 << 10
+
+// decode decodes a request. An array may claim as many elements as would fit into the
+// bytes that are left, so a hostile request takes up to 32 times its size until the
+// decoder finds out; large ones wait for each other, so that many connections do not
+// take that many times as much.
+func (s *Server) decode(req kmsg.Request, body []byte) error {
+	if len(body) >= largeRequest {
+		s.decoding.Lock()
+		defer s.decoding.Unlock()
+	}
+	return req.ReadFrom(body)
 }
 
 // responseHeader appends the correlation id and, for flexible versions, the

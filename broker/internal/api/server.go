@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -88,6 +89,8 @@ type Server struct {
 	waker    waker
 	sessions sessions
 	turns    turns // of transactional producers, see there
+
+	decoding sync.Mutex // held while a large request is decoded
 }
 
 // Start must be called before the first request.

@@ -8,12 +8,6 @@ import (
 	"sync"
 )
 
-// The APIs that move records. Their frames come from pools and may be large.
-const (
-	keyProduce = 0
-	keyFetch   = 1
-)
-
 // frameHead is the length field, the API key and the version: what must be seen
 // before a buffer for the frame is chosen.
 const frameHead = 8
@@ -58,8 +52,8 @@ func readFrame(r *bufio.Reader, l *Limits) (*Frame, error) {
 		return nil, err
 	}
 	key := int16(binary.BigEndian.Uint16(head[4:]))
-	if key != keyProduce && n > l.MaxControlFrame {
-		return nil, &frameError{n, l.MaxControlFrame, "at most, for an API other than Produce,"}
+	if most := l.ofKey(key); n > most {
+		return nil, &frameError{n, most, fmt.Sprintf("at most, for API key %d,", key)}
 	}
 	if _, err := r.Discard(4); err != nil {
 		return nil, err

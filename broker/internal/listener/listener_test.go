@@ -212,6 +212,7 @@ func TestBadFramesCloseTheConnection(t *testing.T) {
 	_, dial := serve(t, s, Limits{MaxFrame: 1 << 20, MaxControlFrame: 1000})
 	head := func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	control := append(head(1001), 0, 3, 0, 0)
+	commit := append(head(4001), 0, 8, 0, 0)
 	for _, b := range map[string][]byte{
 		"negative":          head(-1),
 		"zero":              head(0),
@@ -220,6 +221,7 @@ func TestBadFramesCloseTheConnection(t *testing.T) {
 		"huge":              head(1<<31 - 1),
 		"http":              []byte("GET / HTTP/1.1\r\n\r\n"),
 		"control too long":  control,
+		"commit too long":   commit,
 		"refused":           frame("refuse"),
 		"closed by answer":  frame("close"),
 		"refused, then one": append(frame("refuse"), frame("x")...),
