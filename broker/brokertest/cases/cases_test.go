@@ -36,8 +36,12 @@ func all() []testCase {
 	var cs []testCase
 	cs = append(cs, transactionCases...)
 	cs = append(cs, transactionLogCases...)
+	cs = append(cs, fenceCases...)
+	cs = append(cs, openCases...)
+	cs = append(cs, rebornCases...)
 	cs = append(cs, describeCases...)
 	cs = append(cs, produceCases...)
+	cs = append(cs, edgeCases...)
 	cs = append(cs, fetchCases...)
 	cs = append(cs, groupCases...)
 	cs = append(cs, storageCases...)

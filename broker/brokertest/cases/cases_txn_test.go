@@ -125,14 +125,7 @@ func epochOverflowAtEnd(tg *target) {
 	topic := tg.topic("t", 1)
 	x := tg.txn(2, "x").init()
 	first := x.pid
-	for x.epoch < 32765 && x.pid == first {
-		resp := x.coord.do(initRequest(4, x.id, x.timeout, x.pid, x.epoch)).(*kmsg.InitProducerIDResponse)
-		if retriable(resp.ErrorCode) {
-			continue
-		}
-		want(tg, fmt.Sprintf("InitProducerId at epoch %d", x.epoch), resp.ErrorCode, nil)
-		x.pid, x.epoch = resp.ProducerID, resp.ProducerEpoch
-	}
+	x.climb(32765)
 	var wanted []string
 	for i := range 6 {
 		v := fmt.Sprint(i)
