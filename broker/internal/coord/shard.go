@@ -114,6 +114,9 @@ type Shard[M Machine] struct {
 	// timer wakes the machine at timerMs, or is nil.
 	timer   clock.Timer
 	timerMs int64
+	// pauseMs is the time before which no tick runs: the last one could not be appended.
+	// It outlives a load, or a log that takes no writes would be loaded again and again.
+	pauseMs int64
 	// attempts counts failed loads in a row, for the back-off.
 	attempts int
 	broken   error // of the last failed load; nil after one that went well

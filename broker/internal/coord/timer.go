@@ -11,6 +11,7 @@ const tickRetry = 500 * time.Millisecond
 // cost every request.
 func (s *Shard[M]) arm() {
 	ms, ok := s.machine.NextDeadline()
+	ms = max(ms, s.pauseMs)
 	if !ok || s.timer != nil && s.timerMs <= ms {
 		return
 	}
@@ -37,10 +38,12 @@ func (s *Shard[M]) tick(generation int) {
 	s.timer = nil
 	st := s.begin()
 	if s.apply(&st, s.machine.Tick(s.nowMs()), 0) {
+		s.pauseMs = 0
 		s.resume(&st)
 		s.arm()
 	} else {
-		s.armAt(s.nowMs() + tickRetry.Milliseconds())
+		s.pauseMs = s.nowMs() + tickRetry.Milliseconds()
+		s.armAt(s.pauseMs)
 	}
 	s.end(&st)
 	s.mu.Unlock()
