@@ -19,6 +19,7 @@ var cleanCases = []testCase{
 	{"C09", "KAFKA-9133, KAFKA-8764", restart, compactionGoesOnBehindDeletedRecords},
 	{"C15", "krabka 0.6.0", restart, compactedTopicIgnoresRetention},
 	{"C16", "KAFKA-15047", crash, idleTopicEmpties},
+	{"C00", "min.insync.replicas of one node", restart, tooFewReplicas},
 	{"C18", "redpanda#9820, KAFKA-18929", restart, futureTimestamps},
 }
 
@@ -265,4 +266,17 @@ func futureTimestamps(tg *target) {
 	if first, _ := tg.offset(allowed, 0, -2, false); first != 0 {
 		tg.Fatalf("a record dated ahead has expired, earliest is %d", first)
 	}
+}
+
+// tooFewReplicas: as in Kafka, one replica can't give acks=all where two are asked for, and takes acks=1.
+func tooFewReplicas(tg *target) {
+	topic := tg.topic("t", 1, "min.insync.replicas", "2")
+	w := tg.leader(topic, 0)
+	want(tg, "acks=all", tg.produce(w, topic, plain("all")).ErrorCode, kerr.NotEnoughReplicas)
+	resp := w.do(produceRequest(9, "", 1, topic, 0, plain("one").bytes())).(*kmsg.ProduceResponse)
+	want(tg, "acks=1", resp.Topics[0].Partitions[0].ErrorCode, nil)
+	tg.eventually("the record", func() (bool, string) {
+		got := tg.values(topic, false)
+		return slices.Equal(got, []string{"one"}), fmt.Sprint(got)
+	})
 }

@@ -27,6 +27,7 @@ import (
 //
 // Errors of the whole request, given for every partition:
 //   - INVALID_REQUIRED_ACKS: acks is not -1, 0 or 1
+//   - NOT_ENOUGH_REPLICAS: acks=-1 and min.insync.replicas of the topic is above 1
 //   - TRANSACTIONAL_ID_AUTHORIZATION_FAILED: transactional batches without a
 //     transactional id, or without WRITE on it
 //   - INVALID_PRODUCER_ID_MAPPING: transactional batches of two producers
@@ -247,6 +248,10 @@ func (p *produce) prepare(r *produceRow) record.Batch {
 	var err error
 	if r.partition, err = t.known.Partition(r.index); err != nil {
 		r.fail(err)
+		return nil
+	}
+	if p.acks == -1 && t.known.MinInSync > 1 {
+		r.code, r.reason = kerr.NotEnoughReplicas.Code, "this node is the only replica, min.insync.replicas asks for more"
 		return nil
 	}
 	if r.records == nil {

@@ -97,7 +97,7 @@ var topicConfigs = []ConfigKey{
 	{Name: "min.compaction.lag.ms", Type: Long, Default: "0", Max: maxLong, Synonym: "log.cleaner.min.compaction.lag.ms",
 		Doc: "How long a record is not compacted at least."},
 	{Name: "min.insync.replicas", Type: Int, Default: "1", Min: 1, Max: maxInt, Synonym: "min.insync.replicas",
-		Doc: "Replicas that must have a record before acks=all is answered."},
+		Doc: "Replicas that must have a record before acks=all is answered; this node is the only one, so above 1 acks=all is refused."},
 	{Name: "preallocate", Type: Boolean, Default: "false", Synonym: "log.preallocate", Doc: "Whether segment files are allocated whole; this broker lets them grow."},
 	{Name: "remote.log.copy.disable", Type: Boolean, Default: "false", Doc: "Whether a tiered topic stops copying."},
 	{Name: "remote.log.delete.on.disable", Type: Boolean, Default: "false", Doc: "Whether tiered data goes when tiering is turned off."},

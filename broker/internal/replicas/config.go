@@ -60,6 +60,14 @@ func ratio(t *metadata.Topic, name string) float64 {
 	return v
 }
 
+// minInSync is a topic's min.insync.replicas.
+func minInSync(t *metadata.Topic) int64 {
+	if v, err := strconv.ParseInt(strings.TrimSpace(t.Config["min.insync.replicas"]), 10, 64); err == nil {
+		return v
+	}
+	return 1
+}
+
 // storedCodec is a topic's compression.type, nil for "producer".
 func storedCodec(t *metadata.Topic) *record.Codec {
 	codecs := map[string]record.Codec{

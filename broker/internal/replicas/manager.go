@@ -47,7 +47,9 @@ type Topic struct {
 	Codec *record.Codec
 	// MaxMessageBytes bounds a batch as it was sent.
 	MaxMessageBytes int
-	replicas        []*replica
+	// MinInSync is how many replicas acks=all asks for; this node is one.
+	MinInSync int64
+	replicas  []*replica
 }
 
 // Partition returns one partition. The error wraps ErrUnknownPartition or
@@ -156,6 +158,7 @@ func (m *Manager) Prepare(next *metadata.Image) error {
 		t := &Topic{Name: name, ID: mt.ID, Internal: mt.Internal, replicas: make([]*replica, len(mt.Partitions))}
 		config := LogConfig(mt)
 		t.Codec, t.MaxMessageBytes = storedCodec(mt), config.WithDefaults().MaxMessageBytes
+		t.MinInSync = minInSync(mt)
 		have := 0
 		if o := old.byID[mt.ID]; o != nil {
 			have = copy(t.replicas, o.replicas)
