@@ -133,6 +133,7 @@ func epochOverflowAtEnd(tg *target) {
 		x.commit()
 		wanted = append(wanted, v)
 	}
+	x.settled()
 	if x.pid == first || x.epoch < 0 || x.epoch > 8 {
 		tg.Fatalf("producer id %d epoch %d after the end of the epochs of id %d", x.pid, x.epoch, first)
 	}

@@ -84,10 +84,11 @@ type stage struct {
 	clock   *clock.Manual
 	effects chan any
 
-	mu     sync.Mutex
-	log    *fakeLog
-	opened int
-	noOpen error
+	mu       sync.Mutex
+	log      *fakeLog
+	opened   int
+	noOpen   error
+	deadline int64 // of every new machine
 }
 
 func newStage(t *testing.T, log *fakeLog) *stage {
@@ -100,7 +101,7 @@ func newStage(t *testing.T, log *fakeLog) *stage {
 			st.opened++
 			return st.log, st.noOpen
 		},
-		New:    func(int32) *words { return &words{} },
+		New:    func(int32) *words { return &words{deadline: st.deadline} },
 		Effect: func(_ *Shard[*words], e any) { st.effects <- e },
 	})
 	if err != nil {
@@ -311,6 +312,32 @@ func TestTick(t *testing.T) {
 	if s := st.state(); s != "" {
 		t.Fatalf("ticked without a log: %q", s)
 	}
+	st.clock.Advance(tickRetry)
+	if s := st.state(); s != "tick." {
+		t.Fatalf("state %q", s)
+	}
+}
+
+// A machine that has something to do and no log to do it in is not loaded again and again.
+func TestTickOnDeadStorageWaits(t *testing.T) {
+	st := newStage(t, &fakeLog{auto: true})
+	st.deadline = 1
+	st.log.refuse = &partition.Error{Code: partition.CodeKafkaStorageError, Reason: "disk is full"}
+	st.start()
+	opened := func() int { st.mu.Lock(); defer st.mu.Unlock(); return st.opened }
+	for range 20 {
+		st.clock.Advance(0)
+		st.serving()
+	}
+	if n := opened(); n != 2 {
+		t.Fatalf("the log was loaded %d times in no time, want 2", n)
+	}
+	st.clock.Advance(tickRetry)
+	st.serving()
+	if n := opened(); n != 3 {
+		t.Fatalf("the log was loaded %d times after one pause, want 3", n)
+	}
+	st.log.refuse = nil
 	st.clock.Advance(tickRetry)
 	if s := st.state(); s != "tick." {
 		t.Fatalf("state %q", s)
