@@ -156,6 +156,9 @@ func (r *round) index(t *compact.Table) (next int64, full bool, err error) {
 			}
 			return errors.Join(err, r.pace(len(b)))
 		})
+		if errors.Is(err, commitlog.ErrOutOfRange) {
+			return 0, false, ErrStopped // deleted meanwhile
+		}
 		if err != nil && !errors.Is(err, errFull) {
 			return 0, false, fmt.Errorf("keys: %w", err)
 		}
