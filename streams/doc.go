@@ -23,9 +23,22 @@
 //
 // A [Stream] is a sequence of records, each a fact of its own. A [Table] is the
 // latest value per key, kept in a store; a null value deletes a row.
-// Aggregating a stream makes a table; [Table.ToStream] gives its updates.
-// Stateless operators (Filter, Map, MapValues, FlatMapValues, SelectKey) pass
-// time and headers of a record on.
+// Aggregating a stream makes a table, as [Stream.ToTable] does;
+// [Table.ToStream] gives its updates. Stateless operators (Filter, Map,
+// MapValues, FlatMapValues, SelectKey, Split, Merge, Peek) pass time and headers
+// of a record on. Tables that are computed row by row (Filter, MapValues, joins of
+// tables) keep nothing of their own: a look-up asks the tables below. A table
+// grouped anew ([Table.GroupBy]) takes the old value of a row away from its group
+// and adds the new one.
+//
+// # Joins
+//
+// A stream joins a table by key at the time of processing ([Stream.JoinTable]), a
+// table another by key ([Table.Join]), a stream another by key and time
+// ([Stream.Join] with [Within], [Before], [After] or [Around]). Left and outer
+// forms give a [Maybe] for a side that may be missing. In a join of streams,
+// records that meet nobody go out alone in order of time, when stream time has
+// passed all they could have met; see [Strict].
 //
 // # Two forms of a function
 //
@@ -53,7 +66,8 @@
 // Time is that of the records. Each operator with windows knows its stream
 // time, the highest timestamp it has taken in its partition; it survives
 // restarts. A window is closed when stream time reaches its end plus [Grace];
-// what comes later is dropped and counted. [Windowed] aggregations send every
+// what comes later is dropped and counted. Windows are [Tumbling], [Hopping] or
+// sessions ([Grouped.Sessions]). Windowed aggregations send every
 // update, or with [WTable.OnClose] one final result per key and window, when it
 // closes, in order of window end and key:
 //

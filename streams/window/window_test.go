@@ -113,3 +113,29 @@ func ExampleSpec() {
 	// [1970-01-01T00:01:00.000Z, 1970-01-01T00:02:00.000Z)
 	// false true
 }
+
+// TestSessionKeysAreKafkas compares with bytes of Kafka's own session stores.
+func TestSessionKeysAreKafkas(t *testing.T) {
+	s := window.SessionSerde(serde.String)
+	for _, c := range []struct {
+		key        string
+		start, end int64
+		want       string
+	}{
+		{"", 0, 10, "000000000000000a0000000000000000"},
+		{"a", 10, 20, "610000000000000014000000000000000a"},
+		{"clé", 1700000000000, 1700000060000, "636cc3a90000018bcfe652600000018bcfe56800"},
+	} {
+		k := window.Key(window.Between(c.start, c.end+1), c.key)
+		b, err := s.Append(nil, k)
+		if err != nil || fmt.Sprintf("%x", b) != c.want {
+			t.Errorf("%v encodes as %x, %v, want %s", k, b, err, c.want)
+		}
+		if back, err := s.Decode(b); err != nil || back != k {
+			t.Errorf("%x decodes as %v, %v, want %v", b, back, err, k)
+		}
+	}
+	if _, err := s.Decode(make([]byte, 15)); err == nil {
+		t.Error("a session key of 15 bytes was taken")
+	}
+}
