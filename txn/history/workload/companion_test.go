@@ -37,47 +37,68 @@ func TestCompanions(t *testing.T) {
 			t.Parallel()
 			node := brokertest.StartNode(t)
 			n := seed(t)
-			tick := make(chan struct{}, 1)
-			o := workload.Options{Seeds: node.Seeds(), Dial: node.Dial, Duration: time.Hour, Seed: n, Progress: func(workload.Progress) {
-				select {
-				case tick <- struct{}{}:
-				default:
-				}
-			}}
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			type result struct {
-				out workload.Outcome
-				err error
-			}
-			done := make(chan result, 1)
-			go func() {
-				out, err := c.run(ctx, o)
-				done <- result{out, err}
-			}()
-			for i := range 4 {
+			w := startCompanion(t, c.run, workload.Options{Seeds: node.Seeds(), Dial: node.Dial, Seed: n, Patience: 2 * time.Minute})
+			now := workload.Progress{}
+			for i := uint64(0); i < 4 || now.Done < 300; i++ {
 				for range 5 { // tenths of a second under load
-					<-tick
+					now = <-w.tick
 				}
-				node.Crash(t, n+uint64(i))
+				node.Crash(t, n+i)
 			}
-			stop()
-			r := <-done
-			t.Log(r.out.Summary)
-			if r.err != nil || r.out.Found != 0 {
-				t.Errorf("%v: %s", r.err, strings.Join(r.out.Findings, "\n"))
+			out := w.wait(t)
+			t.Log(out.Summary)
+			if out.Found != 0 {
+				t.Error(strings.Join(out.Findings, "\n"))
 			}
 		})
 		t.Run(c.name+"/lies", func(t *testing.T) {
 			t.Parallel()
 			l := &liar{b: brokertest.Start(t), lie: lie}
-			out, err := c.run(t.Context(), workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Duration: 2 * time.Second, Seed: seed(t), Patience: 5 * time.Second})
-			if err != nil {
-				t.Fatal(err)
+			w := startCompanion(t, c.run, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seed(t), Patience: 10 * time.Second})
+			for l.lies.Load() < 20 {
+				<-w.tick
 			}
-			if l.lies.Load() == 0 || out.Found == 0 || !strings.Contains(strings.Join(out.Findings, "\n"), c.want) {
+			if out := w.wait(t); !strings.Contains(strings.Join(out.Findings, "\n"), c.want) {
 				t.Errorf("%d lies: %+v", l.lies.Load(), out)
 			}
 		})
 	}
+}
+
+// companionRun is a companion at work.
+type companionRun struct {
+	tick chan workload.Progress
+	stop context.CancelFunc
+	done chan error
+	out  workload.Outcome
+}
+
+func startCompanion(t *testing.T, run func(context.Context, workload.Options) (workload.Outcome, error), o workload.Options) *companionRun {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	w := &companionRun{tick: make(chan workload.Progress, 1), stop: stop, done: make(chan error, 1)}
+	o.Duration = time.Hour
+	o.Progress = func(p workload.Progress) {
+		select {
+		case w.tick <- p:
+		default:
+		}
+	}
+	go func() {
+		var err error
+		w.out, err = run(ctx, o)
+		w.done <- err
+	}()
+	return w
+}
+
+// wait ends the work and returns what was found.
+func (w *companionRun) wait(t *testing.T) workload.Outcome {
+	t.Helper()
+	w.stop()
+	if err := <-w.done; err != nil {
+		t.Fatal(err)
+	}
+	return w.out
 }

@@ -126,10 +126,9 @@ func TestLies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := &liar{b: brokertest.Start(t), lie: c.lie}
-			events, err := workload.Run(t.Context(), workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Duration: 2 * time.Second, Seed: seed(t), Patience: 10 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
+			events := start(t, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seed(t), Patience: 20 * time.Second}, func(p workload.Progress) bool {
+				return l.lies.Load() >= 60 && p.Done >= 800 && p.Consumed >= 40
+			}).wait(t)
 			r, err := history.Check(events)
 			if err != nil {
 				t.Fatal(err)

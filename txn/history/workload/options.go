@@ -59,8 +59,9 @@ type Progress struct {
 	// Done and Failed count operations that ended; Unknown is the part of Failed
 	// whose outcome is not known.
 	Done, Failed, Unknown int64
-	// Acknowledged counts records, Cuts connections that CutOneIn ended.
-	Acknowledged, Cuts int64
+	// Acknowledged counts records, Consumed operations that committed offsets of a
+	// group, Cuts connections that CutOneIn ended.
+	Acknowledged, Consumed, Cuts int64
 }
 
 // withDefaults fills in what is zero.

@@ -44,9 +44,15 @@ func (r *recorder) add(e history.Event) {
 	case history.Fail:
 		r.count.Failed++
 	}
+	if e.Type != history.OK {
+		return
+	}
 	for i := range e.Steps {
-		if e.Type == history.OK && e.Steps[i].Kind == history.StepSend {
+		switch e.Steps[i].Kind {
+		case history.StepSend:
 			r.count.Acknowledged++
+		case history.StepOffsets:
+			r.count.Consumed++
 		}
 	}
 }
