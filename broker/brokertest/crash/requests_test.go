@@ -46,10 +46,6 @@ type stored struct {
 func (s *stored) last() int64   { return s.FirstOffset + int64(s.LastOffsetDelta) }
 func (s *stored) control() bool { return s.Attributes&(1<<5) != 0 }
 
-// commits says of a control batch whether it is a commit marker: version and type of it are two bytes each in the key,
-// which stands behind length, attributes, both deltas and its own length, a byte each.
-func (s *stored) commits() bool { return len(s.Records) > 8 && s.Records[8] == 1 }
-
 // decode splits what was fetched into batches, up to one that a client refuses.
 func decode(raw []byte) []stored {
 	var out []stored
