@@ -73,7 +73,7 @@ var absent = []struct{ operator, what string }{
 	{operator: "cogroup windowed"},
 	{operator: "foreign-key inner"}, {operator: "foreign-key left"},
 	{operator: "sliding"},
-	{operator: "punctuation"}, {operator: "suppress", what: "with at most"}, {operator: "suppress", what: "session"}, {operator: "suppress", what: "stream time"}, {operator: "suppress", what: "at most"}, {operator: "versioned store"},
+	{operator: "punctuation"}, {operator: "suppress", what: "session"}, {operator: "suppress", what: "stream time"}, {operator: "suppress", what: "at most"}, {operator: "versioned store"},
 	{operator: "stream-globaltable"},
 	{operator: "stream-table versioned"},
 	{operator: "table-table versioned"},
