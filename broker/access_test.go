@@ -52,9 +52,6 @@ func TestNothingSucceedsWithoutAuthorization(t *testing.T) {
 			return
 		}
 		asked[c.Key] = true
-		if l, ok := resp.(*kmsg.ListTransactionsResponse); ok { // it leaves out what may not be described
-			checked[c.Key] = len(l.TransactionStates) == 0
-		}
 		walk(reflect.ValueOf(resp).Elem(), "", func(path string, v reflect.Value) {
 			if !strings.HasSuffix(path, "ErrorCode") || strings.HasSuffix(path, "ConfigErrorCode") {
 				return
