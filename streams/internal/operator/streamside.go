@@ -204,10 +204,3 @@ func (n *streamSide[K, VO, VX, V]) alone(w *waiter) error {
 	c.out.NullValue = c.nils.Is(&c.out.Value)
 	return nil
 }
-
-// swap turns a function of left and right into one of right and left.
-func swap[K, L, R, V any](fn PairFunc[K, L, R, V]) PairFunc[K, R, L, V] {
-	return func(ctx context.Context, r *Record[K, struct{}], right R, hasRight bool, left L, hasLeft bool) (V, error) {
-		return fn(ctx, r, left, hasLeft, right, hasRight)
-	}
-}

@@ -187,3 +187,10 @@ func (n *joinReader[K, VL, VR, V]) Get(key []byte, v *V) (timeMs int64, ok bool,
 	}
 	return n.in.TimeMs, !n.nils.Is(v), nil
 }
+
+// swap turns a function of left and right into one of right and left.
+func swap[K, L, R, V any](fn PairFunc[K, L, R, V]) PairFunc[K, R, L, V] {
+	return func(ctx context.Context, r *Record[K, struct{}], right R, hasRight bool, left L, hasLeft bool) (V, error) {
+		return fn(ctx, r, left, hasLeft, right, hasRight)
+	}
+}
