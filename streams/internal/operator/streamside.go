@@ -1,6 +1,5 @@
 package operator
 
-import "context"
 
 // streamSide takes the records of one side of a stream-stream join: VO are its
 // own values, VX those of the other side.
