@@ -1,6 +1,5 @@
 package operator
 
-
 // streamSide takes the records of one side of a stream-stream join: VO are its
 // own values, VX those of the other side.
 type streamSide[K, VO, VX, V any] struct {
