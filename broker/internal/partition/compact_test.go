@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -356,9 +357,9 @@ func TestCompactionPowerLoss(t *testing.T) {
 	s.open()
 	rng := rand.New(rand.NewPCG(seed, 3))
 	cuts := 0
-	rounds, share := 6, 1 // of the operations, one in share is cut
-	if testing.Short() {
-		rounds, share = 3, 8
+	rounds, share := 4, 8 // of the operations, one in share is cut
+	if os.Getenv("MILLRACE_SOAK") != "" {
+		rounds, share = 6, 1
 	}
 	for range rounds {
 		for range 40 {
@@ -441,11 +442,11 @@ func (s *store) leftovers(what string) {
 func TestCompactionFaults(t *testing.T) {
 	t.Parallel()
 	const seed = 11
-	stride := 1
-	if testing.Short() {
-		stride = 7
+	stride := 7 // each run begins at another operation, so that runs together fail them all
+	if os.Getenv("MILLRACE_SOAK") != "" {
+		stride = 1
 	}
-	for at := 1; ; at += stride {
+	for at := 1 + rand.IntN(stride); ; at += stride {
 		mem := vfs.NewMem()
 		faults := vfs.WithFaults(mem)
 		s := newStore(t, mem, faults, compacting(500), seed)
