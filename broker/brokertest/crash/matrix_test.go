@@ -19,9 +19,13 @@ import (
 // soak says whether the long forms run.
 func soak() bool { return os.Getenv("MILLRACE_SOAK") != "" }
 
+// newSeed is the same in every normal run, which has to say the same about the same code; a soak looks for what is new.
 func newSeed(t testing.TB) uint64 {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
+	seed := uint64(1795982374508153534)
+	if soak() {
+		seed = uint64(time.Now().UnixNano())
+	}
 	if s := os.Getenv("MILLRACE_SEED"); s != "" {
 		var err error
 		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {

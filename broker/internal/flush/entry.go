@@ -70,6 +70,12 @@ func appendEntry(dst []byte, kind byte, id ID, v ...int64) []byte {
 	return dst
 }
 
+// appendStart writes a log start twice. A record that a wrong bit takes away is skipped, as after a power cut; for the
+// other kinds that only means more to check at a restart, but a lost log start would bring deleted records back.
+func appendStart(dst []byte, id ID, offset int64) []byte {
+	return appendEntry(appendEntry(dst, kindStart, id, offset), kindStart, id, offset)
+}
+
 func appendCheckpoint(dst []byte, id ID, c Checkpoint) []byte {
 	return appendEntry(dst, kindCheckpoint, id, c.Offset, c.Segment, c.Position, c.Index, c.TimeIndex, c.TxnIndex)
 }

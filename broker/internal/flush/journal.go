@@ -108,7 +108,7 @@ func (j *journal) image() []byte {
 		out = appendCheckpoint(out, id, p.Checkpoint)
 		out = appendEntry(out, kindSynced, id, p.Synced)
 		if p.LogStart > 0 {
-			out = appendEntry(out, kindStart, id, p.LogStart)
+			out = appendStart(out, id, p.LogStart)
 		}
 	}
 	return out
@@ -139,7 +139,12 @@ func (j *journal) rewrite() error {
 
 // append writes one record, unsynced, and takes it into the state if that works.
 func (j *journal) append(kind byte, id ID, v [6]int64) (number int64, err error) {
-	rec := appendEntry(j.buf[:0], kind, id, v[:fields(kind)]...)
+	var rec []byte
+	if kind == kindStart {
+		rec = appendStart(j.buf[:0], id, v[0])
+	} else {
+		rec = appendEntry(j.buf[:0], kind, id, v[:fields(kind)]...)
+	}
 	n, err := j.file.WriteAt(rec, j.size)
 	if err != nil {
 		j.size += int64(n) // half a record does not check and is skipped
