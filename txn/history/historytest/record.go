@@ -16,10 +16,11 @@ func vanish(rng *rand.Rand, events []history.Event) bool {
 }
 
 func skip(rng *rand.Rand, events []history.Event) bool {
+	seen := readers(events)
 	// Only of what others read too: else it would be lost, which is something else.
 	s, ok := pick(rng, slices.DeleteFunc(inside(events), func(s spot) bool {
-		r := *at(events, s)
-		return len(events[s.event].Rebalanced) > 0 || len(reads(events, func(x history.Read) bool { return x == r })) < 2
+		r := at(events, s)
+		return len(events[s.event].Rebalanced) > 0 || seen[id{r.Key, r.Value}] < 2
 	}))
 	if ok {
 		remove(events, []spot{s})

@@ -73,3 +73,27 @@ func pick(rng *rand.Rand, spots []spot) (spot, bool) {
 	}
 	return spots[rng.IntN(len(spots))], true
 }
+
+// id is a record wherever it lies.
+type id struct {
+	key   history.Key
+	value int64
+}
+
+// index counts how often each record was read.
+type index map[id]int
+
+func readers(events []history.Event) index {
+	n := index{}
+	for e := range events {
+		for s := range events[e].Steps {
+			for _, r := range events[e].Steps[s].Reads {
+				n[id{r.Key, r.Value}]++
+			}
+		}
+	}
+	return n
+}
+
+// has says whether anybody read what was sent.
+func (n index) has(s *history.Step) bool { return n[id{s.Key, s.Value}] > 0 }

@@ -7,12 +7,10 @@ import (
 	"github.com/millrace/millrace/txn/history"
 )
 
-// seen says whether anybody but the operation itself read what it sent.
-func seen(events []history.Event, s *history.Step) bool { return len(reads(events, is(s))) > 0 }
-
 func disown(rng *rand.Rand, events []history.Event) bool {
+	seen := readers(events)
 	e, _, ok := sent(rng, events, func(e *history.Event, s *history.Step) bool {
-		return e.Type == history.OK && e.Kind == history.Txn && seen(events, s)
+		return e.Type == history.OK && e.Kind == history.Txn && seen.has(s)
 	})
 	if ok {
 		events[e].Type = history.Fail
@@ -33,16 +31,17 @@ func readOwn(rng *rand.Rand, events []history.Event) bool {
 }
 
 func tear(rng *rand.Rand, events []history.Event) bool {
+	seen := readers(events)
 	sends := func(e *history.Event) (n int) {
 		for i := range e.Steps {
-			if e.Steps[i].Kind == history.StepSend && seen(events, &e.Steps[i]) {
+			if e.Steps[i].Kind == history.StepSend && seen.has(&e.Steps[i]) {
 				n++
 			}
 		}
 		return n
 	}
 	e, s, ok := sent(rng, events, func(e *history.Event, s *history.Step) bool {
-		return e.Kind == history.Txn && e.Type == history.OK && seen(events, s) && sends(e) > 1
+		return e.Kind == history.Txn && e.Type == history.OK && seen.has(s) && sends(e) > 1
 	})
 	if ok {
 		events[e].Type = history.Info
@@ -52,8 +51,9 @@ func tear(rng *rand.Rand, events []history.Event) bool {
 }
 
 func mislead(rng *rand.Rand, events []history.Event) bool {
+	seen := readers(events)
 	e, s, ok := sent(rng, events, func(e *history.Event, s *history.Step) bool {
-		return e.Type == history.OK && s.Offset > 0 && seen(events, s)
+		return e.Type == history.OK && s.Offset > 0 && seen.has(s)
 	})
 	if ok {
 		events[e].Steps[s].Offset--

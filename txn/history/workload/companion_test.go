@@ -54,7 +54,7 @@ func TestCompanions(t *testing.T) {
 		t.Run(c.name+"/lies", func(t *testing.T) {
 			t.Parallel()
 			l := &liar{b: brokertest.Start(t), lie: lie}
-			w := startCompanion(t, c.run, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seed(t), Patience: 10 * time.Second})
+			w := startCompanion(t, c.run, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seed(t), Patience: 4 * time.Second})
 			for l.lies.Load() < 20 {
 				<-w.tick
 			}

@@ -33,6 +33,8 @@ type copying struct {
 	producing int            // clients of which the first so many are producers
 	producers sync.WaitGroup // those that are not done
 	sent      []atomic.Int64 // by partition: acknowledged
+	written   atomic.Int64   // the sum of sent
+	copied    atomic.Int64   // records, in transactions that were confirmed
 	commits   atomic.Int64
 	aborts    atomic.Int64
 	deaths    atomic.Int64
@@ -76,6 +78,9 @@ func (c *copying) produce(f *field, worker int, stop <-chan struct{}) error {
 		}
 	}()
 	for n := int64(0); !over(stop); n++ {
+		if !c.room(stop) {
+			return nil
+		}
 		var batch []*kgo.Record
 		for p := worker; p < len(c.sent); p += c.producing {
 			batch = append(batch, &kgo.Record{Partition: int32(p), Value: strconv.AppendInt(nil, n, 10)})
@@ -89,9 +94,26 @@ func (c *copying) produce(f *field, worker int, stop <-chan struct{}) error {
 		for _, r := range batch {
 			c.sent[r.Partition].Store(n + 1)
 		}
+		c.written.Add(int64(len(batch)))
 		f.done(history.OK)
 	}
 	return nil
+}
+
+// maxBehind is how many records the copiers may be behind the producers, who else
+// would write more in a disturbance than can be copied in the time after it.
+const maxBehind = 2000
+
+// room waits until the copiers are not too far behind, or says that it is over.
+func (c *copying) room(stop <-chan struct{}) bool {
+	for c.written.Load()-c.copied.Load() > maxBehind {
+		select {
+		case <-stop:
+			return false
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return true
 }
 
 // copier is a member of the group.
@@ -108,7 +130,7 @@ func (w *copier) open() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	opts := append(w.connect(), kgo.WithContext(ctx), kgo.TransactionalID(fmt.Sprintf("%s-x%d", w.name, w.number)), kgo.FetchMaxWait(250*time.Millisecond),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumerGroup(w.groups[0]), kgo.ConsumeTopics(w.topics[0]),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(100*time.Millisecond),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.SessionTimeout(sessionTimeout), kgo.RebalanceTimeout(10*time.Second), kgo.HeartbeatInterval(100*time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic(w.topics[1]), kgo.ProducerLinger(0))
 	kind := flavourOf(w.number)
 	if kind.version1 && !w.options.OnlyVersion2 {
@@ -190,6 +212,7 @@ func (w *copier) once(stop <-chan struct{}) error {
 		return err
 	case committed:
 		w.commits.Add(1)
+		w.copied.Add(int64(len(records)))
 		w.done(history.OK)
 	default:
 		w.aborts.Add(1)
