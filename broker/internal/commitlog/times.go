@@ -69,12 +69,9 @@ func (l *Log) greatestUpTo(from int64, limit Position, doubt int64) (best int64,
 
 // each calls fn for the segments from an offset on, up to limit, with the bytes of each that count.
 func (l *Log) each(from int64, limit Position, fn func(s *segment, end int64) (done bool, err error)) error {
-	for from < limit.Offset {
-		s, next, err := l.hold(from)
-		if errors.Is(err, ErrOutOfRange) {
-			return nil
-		}
-		if err != nil {
+	for {
+		s, next, at, err := l.holdFrom(from, limit.Offset)
+		if s == nil || err != nil {
 			return err
 		}
 		end := s.size.Load()
@@ -90,9 +87,8 @@ func (l *Log) each(from int64, limit Position, fn func(s *segment, end int64) (d
 		if err != nil || done || last {
 			return err
 		}
-		from = max(from, next.base)
+		from = max(at, next.base)
 	}
-	return nil
 }
 
 func (l *Log) greatest(s *segment) (ts int64, err error) {

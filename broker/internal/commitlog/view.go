@@ -137,14 +137,14 @@ func (l *Log) sliceSegment(s *segment, span *Span, from, end, left int64, must b
 }
 
 // Locate gives the place before the batch that holds an offset below limit, or the first batch behind the offset; limit itself
-// when there is none.
+// when there is none. An offset that is deleted, also while this looks for it, is taken for the log start.
 func (l *Log) Locate(offset int64, limit Position) (Position, error) {
 	if offset >= limit.Offset {
 		return limit, nil
 	}
-	s, next, err := l.hold(offset)
-	if err != nil {
-		return Position{}, err
+	s, next, offset, err := l.holdFrom(offset, limit.Offset)
+	if s == nil || err != nil {
+		return limit, err
 	}
 	end := s.size.Load()
 	if s.base == limit.Segment {
@@ -203,6 +203,19 @@ func (l *Log) hold(offset int64) (s, next *segment, err error) {
 	return nil, nil, fmt.Errorf("%s: the segment of offset %d is closed", l.o.Name, offset)
 }
 
+// holdFrom is hold for a caller who wants what is left of the log from an offset on: what is deleted meanwhile is passed over.
+// at is the offset that s was found by; s is nil when nothing is left below limit.
+func (l *Log) holdFrom(from, limit int64) (s, next *segment, at int64, err error) {
+	for from < limit {
+		s, next, err := l.hold(from)
+		if !errors.Is(err, ErrOutOfRange) {
+			return s, next, from, err
+		}
+		from = max(from, l.LogStart())
+	}
+	return nil, nil, from, nil
+}
+
 // retry does a look-up once more when the segment's index turned out not to fit and has been built again.
 func (l *Log) retry(s *segment, f func() (int64, error)) (int64, error) {
 	v, err := f()
@@ -256,23 +269,19 @@ func (l *Log) abortedTxns(s *segment) ([]isolation.AbortedTxn, error) {
 }
 
 // Replay calls fn for every batch from the log start up to an offset that was the log's end once; the batch is valid during the
-// call. Compaction may go on meanwhile: a part of the log is then read as it was before.
+// call. Compaction and retention may go on meanwhile: a part of the log is then read as it was before, or is no more.
 func (l *Log) Replay(limit int64, fn func(record.Batch) error) error {
-	for from := l.LogStart(); from < limit; {
-		s, next, err := l.hold(from)
-		if err != nil {
+	for from := l.LogStart(); ; {
+		s, next, at, err := l.holdFrom(from, limit)
+		if s == nil || err != nil {
 			return err
 		}
-		err = errors.Join(l.replaySegment(s, from, limit, fn), s.release())
-		if err != nil {
+		err = errors.Join(l.replaySegment(s, at, limit, fn), s.release())
+		if err != nil || next == nil {
 			return err
 		}
-		if next == nil {
-			return nil
-		}
-		from = max(from, next.base)
+		from = max(at, next.base)
 	}
-	return nil
 }
 
 func (l *Log) replaySegment(s *segment, from, limit int64, fn func(record.Batch) error) error {

@@ -3,6 +3,7 @@ package partition
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,6 +190,31 @@ func TestExtremeTimes(t *testing.T) {
 	check(p)
 	r.close()
 	check(r.open())
+	r.close()
+}
+
+// TestReplayMeetsDeletion deletes the very segments that a replay comes to next: it goes on at the new log start.
+func TestReplayMeetsDeletion(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, vfs.NewMem(), tiny)
+	p := r.open()
+	for i := range int64(60) {
+		r.append(plain.batch(t, i, strings.Repeat("x", 150)))
+	}
+	r.synced()
+	var met []int64
+	if err := p.Replay(func(b record.Batch) error {
+		if met = append(met, b.BaseOffset()); b.BaseOffset() == 1 {
+			_, err := p.DeleteRecords(41)
+			return err
+		}
+		return nil
+	}); err != nil {
+		t.Fatalf("after %v: %v", met, err)
+	}
+	if i := slices.Index(met, 41); i < 0 || met[len(met)-1] != 59 || met[i-1] >= 40 {
+		t.Fatalf("met %v", met)
+	}
 	r.close()
 }
 
