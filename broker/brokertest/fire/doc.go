@@ -1,0 +1,13 @@
+// Package fire copies a topic exactly once while everything is shot at, the way Apache Kafka tests its own transactions:
+// integers are seeded, copiers with random aborts move them to another topic in transactions, together with the offsets of
+// what they consumed, while the broker or the copiers are ended (with SIGKILL, or in order) and started again, and a
+// committed reader watches. In the end the input, the output and what the reader saw must be the same integers, each once
+// and in the order of its partition.
+//
+// Two programs copy: one on txn/session, which is this test binary started again, and Apache Kafka's own
+// org.apache.kafka.tools.TransactionalMessageCopier from the published jars, where MILLRACE_KAFKA_JARS names their folder
+// and there is a Java to run them. Each copies in two forms: one process per partition, or processes that share the
+// partitions as a consumer group.
+//
+// A run of the tests takes two rounds with each program. MILLRACE_FIRE sets another number (make test-fire takes 20).
+package fire
