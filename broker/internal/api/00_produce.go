@@ -289,12 +289,17 @@ func (p *produce) append(r *produceRow) {
 		}
 	case p.acks == -1:
 		p.pending.Add(1)
-		r.partition.Await(r.appended.LastOffset, func(err error) {
+		done := func(err error) {
 			if err != nil {
 				r.fail(err)
 			}
 			p.settled()
-		})
+		}
+		if p.transactional { // a decision may follow, which is synced in every mode: it must find its records
+			r.partition.AwaitDurable(r.appended.LastOffset, done)
+		} else {
+			r.partition.Await(r.appended.LastOffset, done)
+		}
 	}
 }
 

@@ -28,6 +28,21 @@ type Config struct {
 	// Compacted asks each record for a key, and keeps the last one of each [cleanup.policy contains compact].
 	Compacted bool
 	Cleaning
+	Durability
+}
+
+// Durability says what an acknowledgement waits for, and when a sync is asked for. The zero value waits for the sync
+// [millrace.durability=fsync].
+type Durability struct {
+	// Relaxed acknowledges what is written, as soon as the kernel has it [millrace.durability=interval or os]. The two fields below
+	// bound what a power cut can take then; without Relaxed they say nothing.
+	Relaxed bool
+	// FlushMs is how long something may lie unsynced before a sync is asked for [flush.ms]. 0 is for ever: until the segment is
+	// full or the log closed.
+	FlushMs int64
+	// FlushMessages is how many records may lie unsynced, less one: an acknowledgement that would make them as many waits for the
+	// sync, as all do with 1 [flush.messages]. 0 is no bound.
+	FlushMessages int64
 }
 
 // Cleaning says which records may go, and when. The zero value keeps all of them.
@@ -94,6 +109,8 @@ func (c Config) Validate() error {
 		{"min.compaction.lag.ms", c.MinLagMs, 0, math.MaxInt64},
 		{"max.compaction.lag.ms", c.MaxLagMs, 0, math.MaxInt64},
 		{"delete.retention.ms", c.DeleteRetentionMs, 0, math.MaxInt64},
+		{"flush.ms", c.FlushMs, 0, math.MaxInt64},
+		{"flush.messages", c.FlushMessages, 0, math.MaxInt64},
 	} {
 		if f.v < f.low || f.v > f.high {
 			return fmt.Errorf("%s is %d, must be between %d and %d", f.name, f.v, f.low, f.high)

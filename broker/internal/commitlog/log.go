@@ -156,6 +156,9 @@ func (l *Log) End() Position {
 	return Position{l.next, s.base, s.size.Load()}
 }
 
+// Sealed tells whether segments wait for a flush to complete them: until then their indexes take memory. The append lock is held.
+func (l *Log) Sealed() bool { return len(l.unfinished)+len(l.starts) > 0 }
+
 // LogStart is the first offset that readers may see.
 func (l *Log) LogStart() int64 { return l.logStart.Load() }
 

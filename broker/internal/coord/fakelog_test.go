@@ -54,6 +54,8 @@ func (l *fakeLog) AppendMarker(m producer.Marker) (partition.Appended, error) {
 	}))
 }
 
+func (l *fakeLog) AwaitDurable(offset int64, fn func(error)) { l.Await(offset, fn) }
+
 func (l *fakeLog) Await(offset int64, fn func(error)) {
 	l.mu.Lock()
 	if offset >= l.durable && l.dead == nil {

@@ -111,7 +111,7 @@ func (s *Shard[M]) lose(generation int, err error) {
 }
 
 // drop lets the machine go and returns who waits for it; the caller holds mu.
-func (s *Shard[M]) drop() map[Token]func(any) {
+func (s *Shard[M]) drop() []func(any) {
 	var none M
 	s.machine, s.log = none, nil
 	if s.timer != nil {

@@ -14,6 +14,8 @@ type MarkerLog interface {
 	// Await calls fn once, when offset is durable or never will be. fn does not
 	// block and takes no lock of a shard.
 	Await(offset int64, fn func(error))
+	// AwaitDurable is Await for what must be synced even where the topic's acknowledgements are not.
+	AwaitDurable(offset int64, fn func(error))
 	Marks() partition.Marks
 }
 

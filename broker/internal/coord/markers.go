@@ -23,7 +23,7 @@ func (t *Transactions) appendMarker(tp TopicPartition, m producer.Marker, durabl
 	if err != nil {
 		return err
 	}
-	p.Await(a.LastOffset, durable)
+	p.AwaitDurable(a.LastOffset, durable)
 	return nil
 }
 
@@ -47,7 +47,7 @@ func (t *Transactions) awaitAll(tp TopicPartition, fn func(error)) {
 		fn(nil)
 		return
 	}
-	p.Await(end-1, fn)
+	p.AwaitDurable(end-1, fn)
 }
 
 // WriteMarker obeys a WriteTxnMarkers request for one partition, as the tools send it

@@ -31,7 +31,7 @@ func NewRuntime[M Machine](o Options[M]) (*Runtime[M], error) {
 // Start begins to load all shards and returns at once.
 func (r *Runtime[M]) Start() {
 	r.start.Do(func() {
-		r.work.start(r.o.Workers)
+		r.work.start(r.o.Workers, r.o.Clock)
 		for _, s := range r.shards {
 			r.work.push(s.load)
 		}

@@ -1,6 +1,10 @@
 package coord
 
-import "sync"
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
 
 // waiters are the callers of a shard that have no answer yet. Its lock is the
 // innermost: nothing is called while it is held.
@@ -33,11 +37,20 @@ func (w *waiters) deliver(to Token, response any) {
 	}
 }
 
-// takeAll takes all callers off, for the shard to tell them that it is gone.
-func (w *waiters) takeAll() map[Token]func(any) {
+// takeAll takes all callers off, in the order in which they came, for the shard to tell them that it is gone.
+func (w *waiters) takeAll() []func(any) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	all := w.m
 	w.m = nil
-	return all
+	w.mu.Unlock()
+	tokens := make([]Token, 0, len(all))
+	for to := range all {
+		tokens = append(tokens, to)
+	}
+	slices.SortFunc(tokens, func(a, b Token) int { return cmp.Compare(a, b) })
+	replies := make([]func(any), len(tokens))
+	for i, to := range tokens {
+		replies[i] = all[to]
+	}
+	return replies
 }

@@ -1,6 +1,10 @@
 package coord
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/millrace/millrace/core/clock"
+)
 
 // workers are the runtime's goroutines: a fixed number, one queue. The queue has no
 // bound of its own; what is in it are loads (one per shard at most) and effects of
@@ -11,10 +15,14 @@ type workers struct {
 	queue  []func()
 	closed bool
 	done   sync.WaitGroup
+	driver clock.Driver // takes the goroutines' place, if not nil
 }
 
-func (w *workers) start(n int) {
+func (w *workers) start(n int, c clock.Clock) {
 	w.wake.L = &w.mu
+	if w.driver = clock.Driven(c); w.driver != nil {
+		return
+	}
 	for range n {
 		w.done.Go(w.run)
 	}
@@ -22,6 +30,17 @@ func (w *workers) start(n int) {
 
 // push queues f. After close it is dropped.
 func (w *workers) push(f func()) {
+	if w.driver != nil {
+		w.driver.Go("coordinator", func() {
+			w.mu.Lock()
+			closed := w.closed
+			w.mu.Unlock()
+			if !closed {
+				f()
+			}
+		})
+		return
+	}
 	w.mu.Lock()
 	if !w.closed {
 		w.queue = append(w.queue, f)

@@ -38,6 +38,7 @@ const (
 	kindStart      = 2 // offset
 	kindCheckpoint = 3 // the fields of Checkpoint in their order
 	kindForget     = 4
+	kindClosed     = 5 // of no partition: everything had been closed
 
 	entryHead = 4 + 1 + 16 + 4
 	maxEntry  = entryHead + 6*8
@@ -50,7 +51,7 @@ func fields(kind byte) int {
 		return 1
 	case kindCheckpoint:
 		return 6
-	case kindForget:
+	case kindForget, kindClosed:
 		return 0
 	}
 	return -1
@@ -105,6 +106,8 @@ func apply(state map[ID]Point, kind byte, id ID, v [6]int64) {
 	switch kind {
 	case kindForget:
 		delete(state, id)
+		return
+	case kindClosed:
 		return
 	case kindSynced:
 		p.Synced = max(p.Synced, v[0])

@@ -56,8 +56,10 @@ type Flusher struct {
 	idle       int
 	closed     bool
 	done       sync.WaitGroup
+	driver     clock.Driver // takes the place of the workers, if not nil
 
-	timer atomic.Bool // a journal sync is due within JournalSync
+	timer   atomic.Bool // a journal sync is due within JournalSync
+	spoiled atomic.Bool // a partition could not be closed well
 }
 
 // New reads the journal, if there is one, and starts a flusher.
@@ -77,7 +79,7 @@ func New(o Options) (*Flusher, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	f := &Flusher{o: o}
+	f := &Flusher{o: o, driver: clock.Driven(o.Clock)}
 	f.work.L = &f.mu
 	if o.Dir != "" {
 		j, err := openJournal(o.FS, o.Dir, o.Logger)
@@ -90,6 +92,10 @@ func New(o Options) (*Flusher, error) {
 	return f, nil
 }
 
+// Clean tells whether the last user of the journal closed everything before it stopped, so that no partition can have lost what was
+// not synced. False without a journal, and for a new one.
+func (f *Flusher) Clean() bool { return f.journal != nil && f.journal.clean }
+
 // Register makes a handle for a partition. It costs nothing while the partition is idle and needs no closing.
 func (f *Flusher) Register(id ID, t Target) *Handle { return &Handle{f: f, id: id, target: t} }
 
@@ -101,10 +107,12 @@ func (f *Flusher) Close() error {
 	f.work.Broadcast()
 	f.mu.Unlock()
 	f.done.Wait()
+	for f.driver != nil && f.step() {
+	}
 	if f.journal == nil {
 		return nil
 	}
-	if err := f.journal.close(); err != nil {
+	if err := f.journal.close(!f.spoiled.Load()); err != nil {
 		return fmt.Errorf("flush: recovery journal: %w", err)
 	}
 	return nil
@@ -114,7 +122,7 @@ func (f *Flusher) Close() error {
 func (f *Flusher) push(h *Handle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed && f.workers == 0 {
+	if f.closed && f.workers == 0 && f.driver == nil {
 		return
 	}
 	if h.next = nil; f.tail == nil {
@@ -124,6 +132,8 @@ func (f *Flusher) push(h *Handle) {
 	}
 	f.tail = h
 	switch {
+	case f.driver != nil:
+		f.driver.Go("flush", func() { f.step() })
 	case f.idle > 0:
 		f.work.Signal()
 	case f.workers < f.o.Parallel:
@@ -138,6 +148,9 @@ func (f *Flusher) pop() *Handle {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.head == nil {
+		if f.driver != nil {
+			return nil
+		}
 		if f.closed {
 			f.workers--
 			return nil
@@ -155,14 +168,23 @@ func (f *Flusher) pop() *Handle {
 
 func (f *Flusher) worker() {
 	defer f.done.Done()
-	for h := f.pop(); h != nil; h = f.pop() {
-		h.state.Store(running)
-		h.target.Flush()
-		if !h.state.CompareAndSwap(running, clean) {
-			h.state.Store(queued) // dirty again meanwhile
-			f.push(h)
-		}
+	for f.step() {
 	}
+}
+
+// step flushes the next dirty handle; false when there is none.
+func (f *Flusher) step() bool {
+	h := f.pop()
+	if h == nil {
+		return false
+	}
+	h.state.Store(running)
+	h.target.Flush()
+	if !h.state.CompareAndSwap(running, clean) {
+		h.state.Store(queued) // dirty again meanwhile
+		f.push(h)
+	}
+	return true
 }
 
 // noted sees to it that the journal is synced in time.
@@ -250,6 +272,9 @@ func (h *Handle) Settle() (p Point, known bool, err error) {
 	}
 	return p, true, nil
 }
+
+// Spoil says that the partition could not be closed well: the stop is not a clean one.
+func (h *Handle) Spoil() { h.f.spoiled.Store(true) }
 
 // Forget drops all knowledge of the partition, when it is deleted.
 func (h *Handle) Forget() { h.note(kindForget, [6]int64{}) }

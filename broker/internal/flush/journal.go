@@ -36,6 +36,7 @@ type journal struct {
 	mu    sync.Mutex
 	moved sync.Cond // synced, broken or file changed
 	state map[ID]Point
+	clean bool // as it was read, the end was that of a clean stop
 	file  vfs.File
 	size  int64
 	buf   [maxEntry]byte
@@ -85,6 +86,7 @@ func (j *journal) load(path string, data []byte) error {
 			continue
 		}
 		apply(j.state, kind, id, v)
+		j.clean = kind == kindClosed && at+size == len(data)
 		at += size
 	}
 	if skipped > 0 {
@@ -218,8 +220,18 @@ func (j *journal) wait(number int64) error {
 	}
 }
 
-func (j *journal) close() error {
+// close syncs and closes the file; clean says that it is the end of a clean stop. Opening writes the file anew, so the word does not
+// outlive the next start.
+func (j *journal) close(clean bool) error {
 	err := j.sync()
+	if err == nil && clean {
+		j.mu.Lock()
+		_, err = j.append(kindClosed, ID{}, [6]int64{})
+		j.mu.Unlock()
+		if err == nil {
+			err = j.sync()
+		}
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if cerr := j.file.Close(); err == nil {

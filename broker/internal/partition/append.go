@@ -25,21 +25,30 @@ func (p *Partition) Append(records []byte, o AppendOptions) (Appended, error) {
 	if err := p.validate(b, o, now, config); err != nil {
 		return Appended{}, err
 	}
+	a, moved, err := p.append(b, o, now, config)
+	if moved {
+		p.watchers.notify()
+	}
+	return a, err
+}
+
+// append is Append under the lock. moved tells that a watermark did, which under the topic's durability it may at once.
+func (p *Partition) append(b record.Batch, o AppendOptions, now int64, config *commitlog.Config) (a Appended, moved bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.writable(); err != nil {
-		return Appended{}, err
+		return a, false, err
 	}
 	if b.HasProducer() {
 		dup, isDup, err := p.checkProducer(b, o)
 		if err != nil {
-			return Appended{}, err
+			return a, false, err
 		}
 		if isDup {
 			return Appended{
 				BaseOffset: dup.BaseOffset, LastOffset: dup.LastOffset, LogAppendTimeMs: dup.TimestampMs,
 				LogStartOffset: p.log.LogStart(), Duplicate: true,
-			}, nil
+			}, false, nil
 		}
 	}
 	b.SetBaseOffset(p.log.Next())
@@ -50,13 +59,14 @@ func (p *Partition) Append(records []byte, o AppendOptions) (Appended, error) {
 		b.SetLogAppendTime(stamp)
 	}
 	if err := p.write(b, now); err != nil {
-		return Appended{}, err
+		return a, false, err
 	}
 	if b.HasProducer() {
 		p.producers.table.Apply(batchOf(b, now))
 		p.guards.drop(b.ProducerID())
 	}
-	return Appended{BaseOffset: b.BaseOffset(), LastOffset: b.LastOffset(), LogAppendTimeMs: stamp, LogStartOffset: p.log.LogStart()}, nil
+	a = Appended{BaseOffset: b.BaseOffset(), LastOffset: b.LastOffset(), LogAppendTimeMs: stamp, LogStartOffset: p.log.LogStart()}
+	return a, p.appended(), nil
 }
 
 // validate checks what the batch alone shows, outside of the lock, and settles a header that is not true.
@@ -124,7 +134,7 @@ func (p *Partition) checkProducer(b record.Batch, o AppendOptions) (dup producer
 		"missing or out of date", next.ProducerID, next.Epoch)
 }
 
-// write appends final bytes and takes care that they are flushed. The append lock is held.
+// write appends final bytes; appended follows, once the producers' state knows of them. The append lock is held.
 func (p *Partition) write(b record.Batch, nowMs int64) error {
 	if b.LastOffset() > math.MaxInt64-1 || b.LastOffset() < b.BaseOffset() {
 		return p.errorf(CodeKafkaStorageError, "offsets are used up at %d", b.BaseOffset())
@@ -142,7 +152,6 @@ func (p *Partition) write(b record.Batch, nowMs int64) error {
 		p.logger.Info("writes to the partition work again", "partition", p.name)
 	}
 	p.logEnd.Store(p.log.Next())
-	p.handle.Dirty()
 	return nil
 }
 
@@ -179,13 +188,22 @@ func (p *Partition) BeginVerify(producerID int64, epoch int16) Guard {
 // producer.ErrMarkerRepeated says that the marker is in the log already; the caller then waits for everything before the log
 // end to be durable.
 func (p *Partition) AppendMarker(m producer.Marker) (Appended, error) {
+	a, moved, err := p.appendMarker(m)
+	if moved {
+		p.watchers.notify()
+	}
+	return a, err
+}
+
+// appendMarker is AppendMarker under the lock, see append.
+func (p *Partition) appendMarker(m producer.Marker) (a Appended, moved bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.writable(); err != nil {
-		return Appended{}, err
+		return a, false, err
 	}
 	if err := p.producers.table.CheckMarker(m); err != nil {
-		return Appended{}, err
+		return a, false, err
 	}
 	now := p.nowMs()
 	var buf [record.HeaderSize + 32]byte
@@ -195,18 +213,19 @@ func (p *Partition) AppendMarker(m producer.Marker) (Appended, error) {
 	b.SetBaseOffset(p.log.Next())
 	b.SetLeaderEpoch(p.role.epoch())
 	if err := p.write(b, now); err != nil {
-		return Appended{}, err
+		return a, false, err
 	}
 	offset := b.BaseOffset()
-	a, first, aborted := p.producers.end(m, offset, now)
+	entry, first, aborted := p.producers.end(m, offset, now)
 	if aborted {
-		p.log.AddAborted(a)
+		p.log.AddAborted(entry)
 	}
 	if first >= 0 {
 		p.tracker.Decided(first, offset)
 	}
 	p.guards.drop(m.ProducerID)
-	return Appended{BaseOffset: offset, LastOffset: offset, LogAppendTimeMs: record.NoTimestamp, LogStartOffset: p.log.LogStart()}, nil
+	a = Appended{BaseOffset: offset, LastOffset: offset, LogAppendTimeMs: record.NoTimestamp, LogStartOffset: p.log.LogStart()}
+	return a, p.appended(), nil
 }
 
 // readError makes an answer of an error of the log's readers. What is damaged is asked for again and again, and logged once.

@@ -109,6 +109,9 @@ func (p *Partition) compact(o Compaction) (c Compacted, err error) {
 	if err != nil || !r.plan.Due {
 		return c, err
 	}
+	if err := p.sync(p.view.Load().high.Offset); err != nil { // what goes is decided by markers that must not go themselves
+		return c, err
+	}
 	r.o = o
 	r.pieces = r.pieces[:r.plan.Count]
 	p.mu.Lock()

@@ -15,6 +15,10 @@
 // Await answers when the high watermark has passed an offset. So an acknowledgement, a fetch, a committed offset, and whatever a
 // coordinator answers speak only of what a power cut cannot take back. A duplicate waits for its original in the same way.
 //
+// A topic may choose a relaxed durability (relaxed.go). Then the high watermark follows the log end, and the durable offset comes
+// after it, within the bounds that the topic sets. A power cut takes back a suffix of the log then; whatever must not be taken back
+// all the same waits with AwaitDurable.
+//
 // # Reading
 //
 // Read, the look-ups and Marks take no lock that an append holds: the watermarks are published as one immutable value, the log's

@@ -7,8 +7,9 @@ import (
 	"github.com/millrace/millrace/broker/internal/commitlog"
 )
 
-// Await runs fn once: with nil as soon as the high watermark is above the offset, so that what stands there is durable, or
-// with an error when that can't happen any more. It may run at once, or later on another goroutine, and must not block.
+// Await runs fn once: with nil as soon as the high watermark is above the offset, so that what stands there is as durable as the
+// topic wants it, or with an error when that can't happen any more. It may run at once, or later on another goroutine, and must
+// not block.
 func (p *Partition) Await(offset int64, fn func(error)) {
 	p.waiters.add(offset, func() int64 { return p.view.Load().high.Offset }, fn)
 }
@@ -70,12 +71,14 @@ func (p *Partition) flush(final bool) error {
 func (p *Partition) reached(end commitlog.Position) {
 	p.mu.Lock()
 	p.durable = end
+	p.synced.Store(end.Offset)
 	moved, err := p.advance()
 	p.mu.Unlock()
 	if err != nil { // only a follower's watermark has to be looked for
 		p.logger.Error("the high watermark can't be found in the log", "partition", p.name, "err", err)
 	}
 	p.waiters.run(p.view.Load().high.Offset)
+	p.strict.run(p.strictly())
 	if moved {
 		p.watchers.notify()
 	}
@@ -90,11 +93,15 @@ func (p *Partition) unsynced(plan *commitlog.Sync, end commitlog.Position, cause
 	}
 	over := p.ended
 	err := plan.Done()
+	if over == nil {
+		p.arm(p.config.Load())
+	}
 	p.mu.Unlock()
 	if over != nil {
 		p.over(e)
 	} else {
 		p.waiters.fail(end.Offset, e, false)
+		p.strict.fail(end.Offset, e, false)
 	}
 	return err
 }
@@ -102,5 +109,6 @@ func (p *Partition) unsynced(plan *commitlog.Sync, end commitlog.Position, cause
 // over tells everyone that nothing more will come. flushing is held.
 func (p *Partition) over(e *Error) {
 	p.waiters.fail(math.MaxInt64, e, true)
+	p.strict.fail(math.MaxInt64, e, true)
 	p.watchers.notify()
 }

@@ -22,6 +22,9 @@ func (p *Partition) DeleteRecords(before int64) (low int64, err error) {
 	if start := p.log.LogStart(); before <= start {
 		return start, nil
 	}
+	if err := p.sync(before); err != nil { // a log never starts behind its end, not after a power cut either
+		return -1, err
+	}
 	if err := p.handle.SetLogStart(before); err != nil {
 		return -1, p.storage("delete records", err)
 	}
@@ -72,7 +75,10 @@ func (p *Partition) Close() error {
 	} else {
 		err = failure
 	}
-	return errors.Join(err, p.shut(closed))
+	if err = errors.Join(err, p.shut(closed)); err != nil {
+		p.handle.Spoil()
+	}
+	return err
 }
 
 // shut closes the files and tells those who wait. flushing is held.
@@ -80,6 +86,7 @@ func (p *Partition) shut(why *Error) error {
 	p.mu.Lock()
 	p.ended = why
 	p.failed.Store(why)
+	p.calm()
 	err := p.log.Close()
 	p.mu.Unlock()
 	p.over(why)

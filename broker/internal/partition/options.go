@@ -80,7 +80,7 @@ type Appended struct {
 }
 
 // Marks are the partition's watermarks. LogStart <= LastStable <= HighWatermark <= LogEnd always holds, and HighWatermark
-// is never above what is durable.
+// is never above what is as durable as the topic wants it: synced, or in a relaxed mode written.
 type Marks struct {
 	LogStart, LastStable, HighWatermark, LogEnd int64
 	LeaderEpoch                                 int32

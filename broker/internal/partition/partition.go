@@ -38,18 +38,21 @@ type Partition struct {
 	role      Role
 	refusals  refusals
 	durable   commitlog.Position // synced up to here
+	alarm     clock.Timer        // asks for a sync when flush.ms is over; nil when none is due
 	ended     *Error             // closed, deleted or failed: nothing is appended any more
 
 	// Published for those who take no lock.
 	config atomic.Pointer[commitlog.Config]
 	view   atomic.Pointer[view]
 	logEnd atomic.Int64
+	synced atomic.Int64 // durable.Offset
 	epoch  atomic.Int32
 	failed atomic.Pointer[Error] // the same as ended
 	// lastReadError is the last one that was logged.
 	lastReadError atomic.Pointer[string]
 
-	waiters  waiters
+	waiters  waiters // for the high watermark
+	strict   waiters // for the sync too, see AwaitDurable
 	watchers watchers
 }
 
@@ -104,6 +107,7 @@ func Open(o Options) (*Partition, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.durable = log.End()
+	p.synced.Store(p.durable.Offset)
 	p.view.Store(&view{})
 	if _, err := p.advance(); err != nil {
 		return nil, err
@@ -121,12 +125,21 @@ func (p *Partition) configure(c commitlog.Config) {
 // Name is topic-partition.
 func (p *Partition) Name() string { return p.name }
 
-// Reconfigure takes new topic settings; they hold from the next append on. They must be valid.
+// Reconfigure takes new topic settings; they hold from the next append on. They must be valid. What was acknowledged under a more
+// relaxed durability is synced soon, and what waits under a stricter one is acknowledged with that.
 func (p *Partition) Reconfigure(c commitlog.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	before := p.config.Load().Durability
 	p.configure(c)
 	p.log.Reconfigure(c)
+	if c.Durability == before {
+		return
+	}
+	p.calm()
+	if p.durable.Offset < p.log.Next() {
+		p.handle.Dirty()
+	}
 }
 
 // Marks are the watermarks.
@@ -144,12 +157,13 @@ func (p *Partition) marks(v *view) Marks {
 	}
 }
 
-// advance publishes the watermarks for the durable offset; true when one moved. The append lock is held.
+// advance publishes the watermarks for what the topic's durability lets be acknowledged; true when one moved. The append lock is held.
 func (p *Partition) advance() (moved bool, err error) {
 	old := p.view.Load()
-	high := p.durable
-	if offset := p.role.high(p.durable.Offset); offset < high.Offset {
-		if high, err = p.log.Locate(max(offset, p.log.LogStart()), p.durable); err != nil {
+	firm := p.firm()
+	high := firm
+	if offset := p.role.high(firm.Offset); offset < high.Offset {
+		if high, err = p.log.Locate(max(offset, p.log.LogStart()), firm); err != nil {
 			return false, err
 		}
 	}

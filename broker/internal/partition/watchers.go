@@ -6,7 +6,9 @@ import "sync"
 type watchers struct {
 	mu     sync.Mutex
 	list   []*watcher
-	buffer []*watcher // the one notifier's
+
+	telling sync.Mutex // one notifier at a time
+	buffer  []*watcher // its own
 }
 
 type watcher struct {
@@ -36,8 +38,10 @@ func (w *watchers) remove(one *watcher) {
 	one.index = -1
 }
 
-// notify calls everyone. One caller at a time.
+// notify calls everyone.
 func (w *watchers) notify() {
+	w.telling.Lock()
+	defer w.telling.Unlock()
 	w.mu.Lock()
 	all := append(w.buffer[:0], w.list...)
 	w.mu.Unlock()
