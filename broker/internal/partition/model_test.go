@@ -289,6 +289,8 @@ type load struct {
 	n         int
 	noMarkers bool
 	fail      func(error) bool // whether an error is expected; nil expects none
+	// ack takes the place of acknowledge, where acknowledged does not mean synced.
+	ack func(last int64, wait bool)
 }
 
 func newLoad(t testing.TB, fsys vfs.FS, r *rig, seed uint64) *load {
@@ -337,9 +339,21 @@ func (l *load) produce(wait bool) {
 }
 
 func (l *load) acknowledge(last int64, wait bool) {
+	if l.ack != nil {
+		l.ack(last, wait)
+		return
+	}
+	l.promise(l.p.Await, last, wait)
+}
+
+// acknowledgeDurably waits for the sync, whatever the topic's durability.
+func (l *load) acknowledgeDurably(last int64) { l.promise(l.p.AwaitDurable, last, true) }
+
+// promise takes into the model that what is awaited must outlive a power cut.
+func (l *load) promise(awaited func(int64, func(error)), last int64, wait bool) {
 	done := make(chan error, 1)
 	m := l.m
-	l.p.Await(last, func(err error) {
+	awaited(last, func(err error) {
 		if err == nil {
 			m.ack(last)
 		}

@@ -4,8 +4,8 @@ import "sync"
 
 // watchers are those who want to hear of every advance of a watermark.
 type watchers struct {
-	mu     sync.Mutex
-	list   []*watcher
+	mu   sync.Mutex
+	list []*watcher
 
 	telling sync.Mutex // one notifier at a time
 	buffer  []*watcher // its own
