@@ -2,10 +2,12 @@ package broker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"path/filepath"
 	"sync"
@@ -107,8 +109,11 @@ type base struct {
 	durable bool
 	clock   clock.Clock
 	logger  *slog.Logger
+	random  io.Reader
 	folder  *folder
 	flusher *flush.Flusher
+	// internal are settings for the internal topics of a new cluster, on top of their own; tests have some.
+	internal map[string]string
 }
 
 func (b *Broker) start(o seam.Options) error {
@@ -120,7 +125,7 @@ func (b *Broker) start(o seam.Options) error {
 		FS: base.fs, Dir: base.dir, Flusher: base.flusher, Clock: base.clock, Logger: base.logger, Durable: base.durable,
 	})
 	server := &api.Server{
-		Config: b.apiConfig(base.folder.nodeID), Clock: base.clock, Logger: base.logger,
+		Config: b.apiConfig(base.folder.nodeID), Clock: base.clock, Logger: base.logger, Random: base.random,
 		Replicas: manager, Authorize: b.authorize, Advertised: b.advertised,
 	}
 	// From here on the order of stopping matters: the acceptors stop first, then
@@ -140,7 +145,7 @@ func (b *Broker) start(o seam.Options) error {
 	if server.Meta, err = b.openMetadata(base, manager); err != nil {
 		return err
 	}
-	if err := b.bootstrap(server.Meta); err != nil {
+	if err := b.bootstrap(base, server.Meta); err != nil {
 		return err
 	}
 	if err := manager.Sweep(server.Meta.Image()); err != nil {
@@ -151,6 +156,10 @@ func (b *Broker) start(o seam.Options) error {
 	}
 	if err := b.startCleaner(base, manager); err != nil {
 		return err
+	}
+	if o.Serve != nil {
+		o.Serve(server)
+		return nil
 	}
 	listeners, err = b.listen(base, server, o.Limits)
 	b.stack.push("acceptors", func() error {
@@ -171,7 +180,10 @@ func (b *Broker) start(o seam.Options) error {
 func (b *Broker) openBase(o seam.Options) (*base, error) {
 	s := &base{
 		fs: o.FS, dir: b.config.Dir, durable: b.config.Dir != "" || o.FS != nil,
-		clock: o.Clock, logger: b.config.Logger,
+		clock: o.Clock, logger: b.config.Logger, random: o.Random, internal: o.InternalTopics,
+	}
+	if s.random == nil {
+		s.random = rand.Reader
 	}
 	if s.clock == nil {
 		s.clock = clock.System()
@@ -185,7 +197,7 @@ func (b *Broker) openBase(o seam.Options) (*base, error) {
 		s.fs = vfs.OS()
 	}
 	var err error
-	if s.folder, err = openFolder(s.fs, s.dir, b.config.NodeID); err != nil {
+	if s.folder, err = openFolder(s.fs, s.dir, b.config.NodeID, s.random); err != nil {
 		return nil, err
 	}
 	b.stack.push("lock of the data folder", s.folder.lock.Close)
@@ -214,7 +226,7 @@ func (b *Broker) openMetadata(s *base, m *replicas.Manager) (*metadata.Store, er
 		return nil, fmt.Errorf("broker: metadata log in %s: %w", dir, err)
 	}
 	b.stack.push("partitions", m.Close)
-	store, err := metadata.Open(&metadataLog{p: p, clock: s.clock}, s.folder.clusterID, s.folder.nodeID, m, s.logger)
+	store, err := metadata.Open(&metadataLog{p: p, clock: s.clock}, s.folder.clusterID, s.folder.nodeID, m, s.clock, s.logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("broker: metadata log in %s: %w", dir, err), p.Close())
 	}
@@ -228,15 +240,16 @@ const transactionVersion = 2
 
 // bootstrap makes what a new cluster has, in one record batch, and takes a block
 // of producer ids.
-func (b *Broker) bootstrap(store *metadata.Store) error {
+func (b *Broker) bootstrap(s *base, store *metadata.Store) error {
 	_, err := store.ChangeNow(func(im *metadata.Image) ([]metadata.Change, error) {
 		if len(im.Features) > 0 {
 			return nil, nil
 		}
 		changes := []metadata.Change{metadata.FeatureChange{Name: metadata.TransactionVersion, Level: transactionVersion}}
 		for _, name := range []string{metadata.OffsetsTopic, metadata.TransactionsTopic} {
-			changes = append(changes, metadata.NewTopic(im.NodeID, name, metadata.NewID(), b.config.InternalPartitions,
-				map[string]string{"cleanup.policy": "compact", "segment.bytes": "104857600"})...)
+			config := map[string]string{"cleanup.policy": "compact", "segment.bytes": "104857600"}
+			maps.Copy(config, s.internal)
+			changes = append(changes, metadata.NewTopic(im.NodeID, name, metadata.NewIDFrom(s.random), b.config.InternalPartitions, config)...)
 		}
 		return changes, nil
 	})
@@ -245,8 +258,8 @@ func (b *Broker) bootstrap(store *metadata.Store) error {
 	}
 	done := make(chan error, 1)
 	store.ReserveProducerIDs(func(err error) { done <- err })
-	if err := <-done; err != nil {
-		return fmt.Errorf("broker: producer ids: %w", err)
+	if reserved, err := clock.Receive(s.clock, done); reserved != nil || err != nil {
+		return fmt.Errorf("broker: producer ids: %w", errors.Join(reserved, err))
 	}
 	return nil
 }

@@ -47,9 +47,11 @@ func (b *Broker) newGroups(s *base, server *api.Server) (*coord.Runtime[*group.M
 		Topic:      metadata.OffsetsTopic,
 		Partitions: int32(len(im.Topic(metadata.OffsetsTopic).Partitions)),
 		Open:       func(i int32) (coord.Log, error) { return m.Get(metadata.OffsetsTopic, i) },
-		New:        func(int32) *group.Machine { return group.New(options, func() string { return uuid.NewV4().String() }) },
-		Clock:      s.clock,
-		Logger:     s.logger,
+		New: func(int32) *group.Machine {
+			return group.New(options, func() string { return uuid.UUID(metadata.NewIDFrom(s.random)).String() })
+		},
+		Clock:  s.clock,
+		Logger: s.logger,
 	})
 }
 
@@ -69,6 +71,7 @@ func (b *Broker) newTransactions(s *base, server *api.Server) (*coord.Transactio
 		ProducerIDs: server.Meta.NextProducerID,
 		MaxTimeout:  b.config.TransactionMaxTimeout,
 		Expiration:  b.config.TransactionalIDExpiration, SweepInterval: b.config.TransactionalIDSweepInterval,
+		TwoPhase: b.config.TransactionTwoPhaseCommit, NoticeAfter: b.config.TransactionNoticeAfter,
 		Clock:  s.clock,
 		Logger: s.logger,
 	})

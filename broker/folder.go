@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -42,12 +41,13 @@ type folder struct {
 	clusterID string
 	nodeID    int32
 	lock      io.Closer
+	random    io.Reader // for the ids of a new folder
 }
 
 // openFolder makes the folder if needed, takes its lock, and reads or writes who
 // it belongs to.
-func openFolder(fsys vfs.FS, dir string, nodeID int32) (*folder, error) {
-	f := &folder{fs: fsys, dir: dir, nodeID: nodeID}
+func openFolder(fsys vfs.FS, dir string, nodeID int32, random io.Reader) (*folder, error) {
+	f := &folder{fs: fsys, dir: dir, nodeID: nodeID, random: random}
 	if err := makeDurable(fsys, dir); err != nil {
 		return nil, fmt.Errorf("broker: data folder %s can not be made: %w", dir, err)
 	}
@@ -156,9 +156,9 @@ func (f *folder) create(path string) error {
 	if f.nodeID == 0 {
 		f.nodeID = 1
 	}
-	f.clusterID = newUUID()
+	f.clusterID = newUUID(f.random)
 	text := fmt.Sprintf("version=1\ncluster.id=%s\nnode.id=%d\ndirectory.id=%s\nmillrace.format=%d\n",
-		f.clusterID, f.nodeID, newUUID(), formatVersion)
+		f.clusterID, f.nodeID, newUUID(f.random), formatVersion)
 	if err := vfs.WriteFile(f.fs, path, []byte(text), true); err != nil {
 		return fmt.Errorf("broker: data folder %s: %w", f.dir, err)
 	}
@@ -166,10 +166,8 @@ func (f *folder) create(path string) error {
 }
 
 // newUUID is a random id in Kafka's text form, 22 characters of base64.
-func newUUID() string {
-	var id [16]byte
-	rand.Read(id[:])
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+func newUUID(random io.Reader) string {
+	id := metadata.NewIDFrom(random)
 	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 

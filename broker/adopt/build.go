@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/broker/internal/replicas"
+	"github.com/millrace/millrace/core/clock"
 	"github.com/millrace/millrace/core/record"
 	"github.com/millrace/millrace/core/vfs"
 )
@@ -181,7 +182,7 @@ func (b *build) changes() []metadata.Change {
 // metadata writes the metadata log: one batch, checked by the store that will read it.
 func (b *build) metadata() error {
 	var log collector
-	store, err := metadata.Open(&log, b.plan.report.ClusterID, b.plan.report.NodeID, &log, b.o.Logger)
+	store, err := metadata.Open(&log, b.plan.report.ClusterID, b.plan.report.NodeID, &log, clock.System(), b.o.Logger)
 	if err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}

@@ -31,7 +31,7 @@ func handleMetadata(s *Server, c *Call, reply func(kmsg.Response)) {
 		for _, name := range create {
 			// Another request may have been first.
 			if im.Topic(name) == nil && metadata.Collides(im, name) == "" {
-				changes = append(changes, metadata.NewTopic(im.NodeID, name, metadata.NewID(), s.Config.DefaultPartitions, nil)...)
+				changes = append(changes, metadata.NewTopic(im.NodeID, name, metadata.NewIDFrom(s.Random), s.Config.DefaultPartitions, nil)...)
 			}
 		}
 		return changes, nil

@@ -82,7 +82,7 @@ func (s *Server) createTopic(c *Call, rt *kmsg.CreateTopicsRequestTopic, im *met
 		return failedTopic(rt.Topic, err), nil
 	}
 	*room -= n
-	id := metadata.NewID()
+	id := metadata.NewIDFrom(s.Random)
 	row := kmsg.NewCreateTopicsResponseTopic()
 	row.Topic, row.TopicID, row.NumPartitions, row.ReplicationFactor = rt.Topic, id, n, 1
 	if s.Authorize(c.Principal, kmsg.ACLOperationDescribeConfigs, kmsg.ACLResourceTypeTopic, rt.Topic) {

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/broker/internal/metadata"
+	"github.com/millrace/millrace/core/clock"
 )
 
 // DeleteRecords: versions 0 to 2.
@@ -23,7 +24,7 @@ import (
 func handleDeleteRecords(s *Server, c *Call, reply func(kmsg.Response)) {
 	// Each partition waits for its new log start to be durable, so not on the
 	// connection's goroutine.
-	go func() { reply(s.deleteAll(c)) }()
+	clock.Go(s.Clock, "delete records", func() { reply(s.deleteAll(c)) })
 }
 
 func (s *Server) deleteAll(c *Call) kmsg.Response {

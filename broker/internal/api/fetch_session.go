@@ -1,7 +1,8 @@
 package api
 
 import (
-	"math/rand/v2"
+	"encoding/binary"
+	"io"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -14,7 +15,7 @@ const (
 )
 
 // open makes a session, nil when all are in use.
-func (c *sessions) open(now time.Time, byName bool) *session {
+func (c *sessions) open(now time.Time, byName bool, random io.Reader) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
@@ -25,7 +26,11 @@ func (c *sessions) open(now time.Time, byName bool) *session {
 	}
 	s := &session{byName: byName, used: now, epoch: 1, parts: map[fetchKey]*sessionPartition{}}
 	for s.id == 0 || c.byID[s.id] != nil {
-		s.id = rand.Int32()
+		var id [4]byte
+		if _, err := io.ReadFull(random, id[:]); err != nil {
+			return nil
+		}
+		s.id = int32(binary.BigEndian.Uint32(id[:]) >> 1)
 	}
 	c.byID[s.id] = s
 	return s
@@ -94,7 +99,7 @@ func (f *fetch) openSession() int16 {
 			f.s.sessions.close(f.sessionID)
 		}
 		if f.epoch == epochNew && f.c.Version >= 7 && len(f.rows) > 0 {
-			f.session = f.s.sessions.open(now, byName)
+			f.session = f.s.sessions.open(now, byName, f.s.Random)
 		}
 		if f.session != nil {
 			f.session.update(f)

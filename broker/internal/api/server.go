@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,8 @@ type Server struct {
 	Config Config
 	Clock  clock.Clock
 	Logger *slog.Logger
+	// Random is where ids of topics and of fetch sessions come from; it never fails.
+	Random io.Reader
 
 	Meta     *metadata.Store
 	Replicas *replicas.Manager
@@ -94,7 +97,7 @@ type Server struct {
 }
 
 // Start must be called before the first request.
-func (s *Server) Start() { s.waker.start() }
+func (s *Server) Start() { s.waker.start(s.Clock) }
 
 // Stop answers all parked fetches. It is called when the partitions are closed,
 // which wakes them, and before the connections are.

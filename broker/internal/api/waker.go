@@ -1,6 +1,10 @@
 package api
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/millrace/millrace/core/clock"
+)
 
 // parked is a request that waits for a partition to advance.
 type parked interface{ wakened() }
@@ -13,19 +17,27 @@ type waker struct {
 	list    []parked // owned by mu
 	ended   bool
 	running sync.WaitGroup
+	driver  clock.Driver // takes the goroutines' place, if not nil
 }
 
 // wakers is how many goroutines look at woken fetches.
 const wakers = 2
 
-func (w *waker) start() {
+func (w *waker) start(c clock.Clock) {
 	w.changed.L = &w.mu
+	if w.driver = clock.Driven(c); w.driver != nil {
+		return
+	}
 	for range wakers {
 		w.running.Go(w.run)
 	}
 }
 
 func (w *waker) push(p parked) {
+	if w.driver != nil {
+		w.driver.Go("fetch", p.wakened)
+		return
+	}
 	w.mu.Lock()
 	w.list = append(w.list, p)
 	w.mu.Unlock()

@@ -108,7 +108,9 @@ func Start(o Options) (*Cleaner, error) {
 	c.retention.set(c, c.o.RetentionEvery)
 	c.compaction.set(c, c.o.CompactEvery)
 	c.producers.set(c, c.o.ProducersEvery)
-	c.ended.Go(c.run)
+	if clock.Driven(c.o.Clock) == nil {
+		c.ended.Go(c.run)
+	}
 	return c, nil
 }
 
@@ -136,6 +138,12 @@ type timer struct{ clock.Timer }
 func (a *alarm) set(c *Cleaner, after time.Duration) {
 	a.timer.Store(&timer{c.o.Clock.AfterFunc(after, func() {
 		a.due.Store(true)
+		if clock.Driven(c.o.Clock) != nil {
+			if !c.closed.Load() {
+				c.rounds()
+			}
+			return
+		}
 		select {
 		case c.wake <- struct{}{}:
 		default: // it will look
@@ -150,18 +158,23 @@ func (c *Cleaner) run() {
 			return
 		case <-c.wake:
 		}
-		if c.retention.due.Swap(false) {
-			c.retain(c.nowMs())
-			c.retention.set(c, c.o.RetentionEvery)
-		}
-		if c.compaction.due.Swap(false) {
-			c.compact(c.nowMs())
-			c.compaction.set(c, c.o.CompactEvery)
-		}
-		if c.producers.due.Swap(false) {
-			c.forget(c.nowMs())
-			c.producers.set(c, c.o.ProducersEvery)
-		}
+		c.rounds()
+	}
+}
+
+// rounds does what is due.
+func (c *Cleaner) rounds() {
+	if c.retention.due.Swap(false) {
+		c.retain(c.nowMs())
+		c.retention.set(c, c.o.RetentionEvery)
+	}
+	if c.compaction.due.Swap(false) {
+		c.compact(c.nowMs())
+		c.compaction.set(c, c.o.CompactEvery)
+	}
+	if c.producers.due.Swap(false) {
+		c.forget(c.nowMs())
+		c.producers.set(c, c.o.ProducersEvery)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/millrace/millrace/core/clock"
 )
 
 // memLog is a log whose durability the test decides.
@@ -94,7 +96,7 @@ func (r *recorder) Retire(prev, next *Image) {
 
 func open(t *testing.T, l Log, f Follower) *Store {
 	t.Helper()
-	s, err := Open(l, "cluster", 1, f, slog.New(slog.DiscardHandler))
+	s, err := Open(l, "cluster", 1, f, clock.System(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,7 @@ func TestUnknownRecordIsRefused(t *testing.T) {
 		}
 	}
 	l := &memLog{values: [][]byte{{1, 77, 0, 0}}}
-	if _, err := Open(l, "c", 1, &recorder{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "offset 0") {
+	if _, err := Open(l, "c", 1, &recorder{}, clock.System(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "offset 0") {
 		t.Errorf("open of a log with an unknown record: %v", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+
+	"github.com/millrace/millrace/core/clock"
 )
 
 // ErrClosed answers changes after Close.
@@ -41,6 +43,7 @@ type Store struct {
 	log      Log
 	follower Follower
 	logger   *slog.Logger
+	clock    clock.Clock
 	image    atomic.Pointer[Image]
 
 	mu      sync.Mutex
@@ -66,9 +69,11 @@ type publication struct {
 // Open replays the log and starts the publisher. The follower is asked to
 // prepare the replayed image before Open returns; what it can not prepare does not
 // keep the rest from starting.
-func Open(log Log, clusterID string, nodeID int32, f Follower, logger *slog.Logger) (*Store, error) {
+//
+// The clock tells no time here: it only has a say in how the publisher runs.
+func Open(log Log, clusterID string, nodeID int32, f Follower, c clock.Clock, logger *slog.Logger) (*Store, error) {
 	im := Empty(clusterID, nodeID)
-	s := &Store{log: log, follower: f, logger: logger, last: -1, done: make(chan struct{})}
+	s := &Store{log: log, follower: f, logger: logger, clock: c, last: -1, done: make(chan struct{})}
 	s.ready.L = &s.mu
 	var changes []Change
 	err := log.Replay(func(offset int64, value []byte) error {
@@ -93,7 +98,9 @@ func Open(log Log, clusterID string, nodeID int32, f Follower, logger *slog.Logg
 	}
 	s.image.Store(im)
 	s.ids = producerIDs{next: im.NextProducerID, end: im.NextProducerID}
-	go s.publish()
+	if clock.Driven(c) == nil {
+		go s.publish()
+	}
 	return s, nil
 }
 
@@ -175,6 +182,13 @@ func (s *Store) settle(p *publication, err error) {
 		}
 	}
 	s.mu.Unlock()
+	if d := clock.Driven(s.clock); d != nil {
+		d.Go("metadata", func() {
+			for s.publishNext() {
+			}
+		})
+		return
+	}
 	s.ready.Signal()
 }
 
@@ -187,20 +201,30 @@ func (s *Store) publish() {
 		for (len(s.queue) == 0 || !s.queue[0].durable) && !(s.closing && len(s.queue) == 0) {
 			s.ready.Wait()
 		}
-		if len(s.queue) == 0 {
-			s.mu.Unlock()
+		s.mu.Unlock()
+		if !s.publishNext() {
 			return
 		}
-		p := s.queue[0]
-		s.queue = s.queue[1:]
-		s.mu.Unlock()
-		if p.next != nil {
-			p.err = s.follower.Prepare(p.next)
-			prev := s.image.Swap(p.next)
-			s.follower.Retire(prev, p.next)
-		}
-		p.done(s.image.Load(), p.err)
 	}
+}
+
+// publishNext publishes the change at the head of the queue, if there is one that is durable.
+func (s *Store) publishNext() bool {
+	s.mu.Lock()
+	if len(s.queue) == 0 || !s.queue[0].durable {
+		s.mu.Unlock()
+		return false
+	}
+	p := s.queue[0]
+	s.queue = s.queue[1:]
+	s.mu.Unlock()
+	if p.next != nil {
+		p.err = s.follower.Prepare(p.next)
+		prev := s.image.Swap(p.next)
+		s.follower.Retire(prev, p.next)
+	}
+	p.done(s.image.Load(), p.err)
+	return true
 }
 
 // ChangeNow is Change for callers that may wait, such as the broker's start.
@@ -211,21 +235,29 @@ func (s *Store) ChangeNow(build func(*Image) ([]Change, error)) (*Image, error) 
 	}
 	ch := make(chan result, 1)
 	s.Change(build, func(im *Image, err error) { ch <- result{im, err} })
-	r := <-ch
-	return r.im, r.err
+	r, err := clock.Receive(s.clock, ch)
+	return r.im, errors.Join(r.err, err)
 }
 
 // Close answers what is under way and closes the log.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		<-s.done
-		return nil
-	}
+	again := s.closing
 	s.closing = true
 	s.mu.Unlock()
-	s.ready.Signal()
-	<-s.done
-	return s.log.Close()
+	var err error
+	if d := clock.Driven(s.clock); d != nil {
+		err = d.Await(func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.queue) == 0
+		})
+	} else {
+		s.ready.Signal()
+		<-s.done
+	}
+	if again {
+		return err
+	}
+	return errors.Join(err, s.log.Close())
 }

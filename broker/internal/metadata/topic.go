@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"crypto/rand"
+	"io"
 	"sort"
 	"strings"
 )
@@ -51,10 +52,15 @@ func Collides(im *Image, name string) string {
 
 // NewID makes a random topic id (UUID version 4). Like Kafka it avoids ids whose
 // text begins with a dash, which command lines take for an option.
-func NewID() ID {
+func NewID() ID { return NewIDFrom(rand.Reader) }
+
+// NewIDFrom is NewID with a source of randomness of the caller's, which does not fail.
+func NewIDFrom(random io.Reader) ID {
 	for {
 		var id ID
-		rand.Read(id[:])
+		if _, err := io.ReadFull(random, id[:]); err != nil {
+			panic(err) // as of crypto/rand
+		}
 		id[6] = id[6]&0x0f | 0x40
 		id[8] = id[8]&0x3f | 0x80
 		if id[0]>>2 != 62 { // '-' in the URL alphabet of base64

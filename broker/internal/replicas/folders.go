@@ -32,7 +32,7 @@ func Folder(topic string, index int32) string {
 // gets its own outcome. The error is the first one of a partition that needs another
 // start.
 func (m *Manager) openAll(todo []opening, im *metadata.Image) error {
-	inParallel(todo, func(o opening) {
+	inParallel(m.o.Clock, todo, func(o opening) {
 		is := m.open(o, im)
 		o.t.replicas[o.index].state.Store(is)
 		if is.err != nil {

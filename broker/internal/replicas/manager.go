@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -214,6 +215,7 @@ func (m *Manager) retire(next *metadata.Image) (gone []*Topic) {
 		return nil
 	}
 	m.table.Store(out)
+	slices.SortFunc(gone, func(a, b *Topic) int { return strings.Compare(a.Name, b.Name) })
 	var open []*partition.Partition
 	for _, t := range gone {
 		for _, r := range t.replicas {
@@ -222,7 +224,7 @@ func (m *Manager) retire(next *metadata.Image) (gone []*Topic) {
 			}
 		}
 	}
-	inParallel(open, func(p *partition.Partition) {
+	inParallel(m.o.Clock, open, func(p *partition.Partition) {
 		if err := p.Delete(); err != nil {
 			m.o.Logger.Error("deleting a partition failed; its folder is removed at the next start",
 				"partition", p.Name(), "error", err)
@@ -248,7 +250,7 @@ func (m *Manager) Close() error {
 	for p := range m.All() {
 		open = append(open, p)
 	}
-	inParallel(open, func(p *partition.Partition) {
+	inParallel(m.o.Clock, open, func(p *partition.Partition) {
 		if err := p.Close(); err != nil {
 			mu.Lock()
 			errs = append(errs, err)

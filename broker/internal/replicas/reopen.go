@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/broker/internal/metadata"
+	"github.com/millrace/millrace/core/clock"
 )
 
 // reopenPause is how long an offline partition is left alone after a try to open it.
@@ -21,7 +22,7 @@ func (m *Manager) reopen(r *replica, id metadata.ID, index int32) {
 		return
 	}
 	r.tried = now
-	go func() {
+	clock.Go(m.o.Clock, "reopen", func() {
 		defer r.trying.Store(false)
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -39,7 +40,7 @@ func (m *Manager) reopen(r *replica, id metadata.ID, index int32) {
 		case is.err.Error() != was.err.Error():
 			m.offline(t, index, is)
 		}
-	}()
+	})
 }
 
 // offline logs why a partition can not be served.

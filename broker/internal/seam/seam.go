@@ -1,10 +1,16 @@
 // Package seam lets tests replace what the broker stands on, without a word of
-// it in the public configuration: the file system, the clock, the limits of
-// connections. The replacement travels in the context given to broker.Start.
+// it in the public configuration: the file system, the clock, chance, the limits
+// of connections, the connections themselves. The replacement travels in the
+// context given to broker.Start.
+//
+// A clock that is a [clock.Driver] takes the place of the broker's goroutines
+// too: together with FS, Random and Serve nothing is left that a seed can not
+// decide. That is how broker/internal/sim runs it.
 package seam
 
 import (
 	"context"
+	"io"
 
 	"github.com/millrace/millrace/broker/internal/listener"
 	"github.com/millrace/millrace/core/clock"
@@ -18,6 +24,14 @@ type Options struct {
 	FS     vfs.FS
 	Clock  clock.Clock
 	Limits listener.Limits
+	// Random is where ids come from; nil is crypto/rand.
+	Random io.Reader
+	// Serve is given what answers requests, as the last thing of Start; no listener
+	// is opened then, in memory or on a socket.
+	Serve func(listener.Service)
+	// InternalTopics are settings for the internal topics of a new cluster, on top of
+	// their own.
+	InternalTopics map[string]string
 }
 
 type key struct{}
