@@ -9,5 +9,9 @@
 // and there is a Java to run them. Each copies in two forms: one process per partition, or processes that share the
 // partitions as a consumer group.
 //
+// T45 of the black-box cases is here too, as it is a program of somebody else. MILLRACE_BINARY names a server to use instead,
+// and MILLRACE_KGO_TEST a compiled test binary of franz-go,
+// of ones built from the sources.
+//
 // A run of the tests takes two rounds with each program. MILLRACE_FIRE sets another number (make test-fire takes 20).
 package fire

@@ -3,6 +3,7 @@ package fire
 import (
 	"bufio"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,8 +15,11 @@ import (
 
 var buildDir string // set by TestMain
 
-// binary builds the server once for all tests of this package.
+// binary builds the server once for all tests of this package, unless MILLRACE_BINARY names one.
 var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("MILLRACE_BINARY"); path != "" {
+		return path, nil
+	}
 	path := filepath.Join(buildDir, "millrace")
 	out, err := exec.Command("go", "build", "-o", path, "github.com/millrace/millrace/cmd/millrace").CombinedOutput()
 	if err != nil {
