@@ -40,6 +40,15 @@ bench-peers: ## the same work on our server and on Apache Kafka in turn, into be
 soak: ## the long forms of the kill and power-cut tests (about 20 minutes)
 	MILLRACE_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m ./broker/... ./streams/... ./connectors/... ./txn/...
 
+COPIER_JARS ?= bin/copier
+
+$(COPIER_JARS):
+	mvn -q -B -f broker/brokertest/fire/testdata/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
+
+.PHONY: test-fire
+test-fire: $(COPIER_JARS) ## exactly-once copies under fire, 20 rounds with Apache Kafka's own copier and 20 with ours (about an hour; needs Java and Maven)
+	MILLRACE_FIRE=20 MILLRACE_KAFKA_JARS=$(abspath $(COPIER_JARS)) $(GO) test -count=1 -v -timeout 120m ./broker/brokertest/fire
+
 .PHONY: check
 check: ## gofmt, vet, staticcheck
 	@out=$$($$($(GO) env GOROOT)/bin/gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not gofmt'ed:"; echo "$$out"; exit 1; }
