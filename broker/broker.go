@@ -304,7 +304,7 @@ func (b *Broker) authorize(principal string, op kmsg.ACLOperation, kind kmsg.ACL
 	if b.config.Authorize == nil {
 		return true
 	}
-	return b.config.Authorize(Access{Principal: principal, Operation: op.String(), Resource: kind.String(), Name: name})
+	return b.config.Authorize(Access{Principal: principal, Operation: api.OperationName(op), Resource: kind.String(), Name: name})
 }
 
 var _ io.Closer = (*Broker)(nil)

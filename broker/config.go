@@ -47,6 +47,13 @@ type Config struct {
 	GroupMinSessionTimeout, GroupMaxSessionTimeout time.Duration
 	// TransactionMaxTimeout bounds the timeout of a transaction; 15 min by default.
 	TransactionMaxTimeout time.Duration
+	// TransactionTwoPhaseCommit lets producers take part in two-phase commits (KIP-939): their transactions have no timeout,
+	// and outlive them until they come back or somebody else decides. Off by default, as in Kafka: until then no read_committed
+	// consumer gets past such a transaction.
+	TransactionTwoPhaseCommit bool
+	// TransactionNoticeAfter is how long a transaction without a timeout may be open until the log says so, and how long until
+	// it says so again; 15 min by default.
+	TransactionNoticeAfter time.Duration
 	// TransactionalIDExpiration is how long a transactional id at rest is remembered after its last change; 7 days by default.
 	// Its producer gets a new producer id then from InitProducerId, and is refused otherwise.
 	TransactionalIDExpiration time.Duration
@@ -107,7 +114,7 @@ func (c Config) Validate() error {
 		field string
 		value time.Duration
 	}{
-		{"TransactionalIDExpiration", c.TransactionalIDExpiration}, {"TransactionalIDSweepInterval", c.TransactionalIDSweepInterval},
+		{"TransactionNoticeAfter", c.TransactionNoticeAfter}, {"TransactionalIDExpiration", c.TransactionalIDExpiration}, {"TransactionalIDSweepInterval", c.TransactionalIDSweepInterval},
 		{"ProducerIDExpiration", c.ProducerIDExpiration}, {"ProducerIDCheckInterval", c.ProducerIDCheckInterval},
 	} {
 		if d.value < time.Millisecond {
@@ -160,6 +167,7 @@ func (c Config) withDefaults() Config {
 		{&c.GroupMinSessionTimeout, 6 * time.Second},
 		{&c.GroupMaxSessionTimeout, 30 * time.Minute},
 		{&c.TransactionMaxTimeout, 15 * time.Minute},
+		{&c.TransactionNoticeAfter, 15 * time.Minute},
 		{&c.TransactionalIDExpiration, 7 * 24 * time.Hour},
 		{&c.TransactionalIDSweepInterval, time.Hour},
 		{&c.ProducerIDExpiration, 24 * time.Hour},

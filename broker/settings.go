@@ -48,6 +48,8 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 			ms("producer.id.expiration.ms", c.ProducerIDExpiration, "How long a partition remembers a quiet producer."),
 			ms("transaction.max.timeout.ms", c.TransactionMaxTimeout, "Longest timeout of a transaction."),
 			ms("transaction.remove.expired.transaction.cleanup.interval.ms", c.TransactionalIDSweepInterval, "How far apart the times are at which transactional ids are forgotten."),
+			setting("transaction.two.phase.commit.enable", strconv.FormatBool(c.TransactionTwoPhaseCommit), kmsg.ConfigTypeBoolean,
+				"Whether producers may take part in two-phase commits, with transactions that have no timeout."),
 			ms("transactional.id.expiration.ms", c.TransactionalIDExpiration, "How long a transactional id at rest is remembered."),
 		},
 	}

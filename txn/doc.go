@@ -33,10 +33,10 @@
 //	  ▼         first partition              EndTxn(commit)                  markers durable
 //	Empty ────────────────────▶ Ongoing ───────────────────▶ PrepareCommit ────────────────▶ CompleteCommit
 //	  │                         │ │ ▲ │ one more partition      ▲
-//	  │                    vote │ │ └─┘                         │
-//	  │                         ▼ │        EndTxn(commit)       │
-//	  │                   Prepared┼─────────────────────────────┘
-//	  │                         │ │ EndTxn(abort), InitProducerId, timeout (of Ongoing only)
+//	  │         InitProducerId, │ │ └─┘                         │
+//	  │                 keeping ▼ │        EndTxn(commit)       │
+//	  │                   ┌── Kept┼─────────────────────────────┘
+//	  │                   └────▶│ │ EndTxn(abort), InitProducerId, timeout
 //	  │ EndTxn(abort), version 2▼ ▼                           markers durable
 //	  └──────────────────────▶ PrepareAbort ────────────────────────────────────────────────▶ CompleteAbort
 //
@@ -46,6 +46,16 @@
 // Prepare… is the point of no return: after it the markers are written again and again,
 // over restarts, until every partition has its own. A partition that was deleted is
 // dropped from the transaction. txn/coordinator's state.go lists every edge.
+//
+// # Two-phase commit
+//
+// A client that says so when it asks for its producer id (InitProducerId 6, KIP-939)
+// has transactions without a timeout. It has prepared as soon as its last Produce is
+// acknowledged; the broker is not told. It then notes producer id and epoch with
+// whoever decides, a database say. When it crashes, its next incarnation asks
+// InitProducerId to keep the open transaction and is told its producer id and epoch:
+// Kept. The incarnation has an epoch of its own, so whatever an earlier one still asks
+// for is fenced, and it can do nothing but decide. txn/twophase is the client side of it.
 //
 // # Two versions
 //
@@ -95,7 +105,9 @@
 //   - EndTxn of a client that a newer producer replaced is PRODUCER_FENCED even while
 //     that one's InitProducerId is not through; Kafka would hand it the next epoch.
 //   - Timeouts fire when they are due; Kafka looks every ten seconds.
-//   - Values in __transaction_state have two tags of their own, 1000 and 1001, in the
-//     rare case that Kafka's fields do not tell the last epoch or the cause of an abort.
-//     Kafka's readers pass over them.
+//   - Values in __transaction_state have three tags of their own, 1000 to 1002, in the
+//     rare case that Kafka's fields do not tell the last epoch, the cause of an abort, or
+//     the timeout behind a kept transaction. Kafka's readers pass over them.
+//   - Two-phase commit: Kafka 4.4 gives transactions without a timeout and refuses to
+//     keep one, UNSUPPORTED_VERSION (KAFKA-20739). Here it is kept.
 package txn

@@ -105,7 +105,7 @@ func (x *coordinatorCheck) transaction(id string, v *Message, say sayer) {
 		return
 	}
 	if e, ok := v.Data.Get("next_producer_epoch").(int64); ok && e >= 0 && next.state == coordinator.Ongoing {
-		next.state = coordinator.Prepared
+		next.state = coordinator.Kept
 	}
 	if x.whole() {
 		if !next.state.Follows(prev.state) {

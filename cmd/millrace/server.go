@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,7 +15,7 @@ import (
 
 func newServer() *cobra.Command {
 	var c broker.Config
-	var level string
+	var level, profiles string
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run a broker",
@@ -26,7 +27,7 @@ memory and lost at the end.`,
 		Example: `  millrace server --data-dir ./data --listen 127.0.0.1:9092
   millrace server --listen 127.0.0.1:0   # any free port, in memory`,
 		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			var l slog.Level
 			if err := l.UnmarshalText([]byte(level)); err != nil {
 				return badUsage("--log-level is %q, must be debug, info, warn or error", level)
@@ -34,6 +35,13 @@ memory and lost at the end.`,
 			c.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l}))
 			if err := c.Validate(); err != nil {
 				return usageError{err}
+			}
+			if profiles != "" {
+				stop, perr := startProfiles(profiles)
+				if perr != nil {
+					return perr
+				}
+				defer func() { err = errors.Join(err, stop()) }()
 			}
 			return serve(cmd, c)
 		},
@@ -47,7 +55,12 @@ memory and lost at the end.`,
 	f.BoolVar(&c.NoAutoCreate, "no-auto-create", false, "do not create missing topics when a client asks for them")
 	f.DurationVar(&c.GroupInitialRebalanceDelay, "group-initial-rebalance-delay", 3*time.Second, "wait of an empty group for more members")
 	f.DurationVar(&c.TransactionMaxTimeout, "transaction-max-timeout", 15*time.Minute, "longest timeout of a transaction")
+	f.BoolVar(&c.TransactionTwoPhaseCommit, "transaction-two-phase-commit", false, "let producers take part in two-phase commits, with transactions that have no timeout")
 	f.StringVar(&level, "log-level", "info", "what to log: debug, info, warn or error")
+	f.StringVar(&profiles, "profile-dir", "", "write pprof profiles of this process into a folder")
+	if err := f.MarkHidden("profile-dir"); err != nil {
+		panic(err) // a flag that was defined a line above
+	}
 	return cmd
 }
 

@@ -82,12 +82,16 @@ func (m *Machine) AddPartitions(nowMs int64, to Token, r AddRequest) Output {
 
 // checkAdd says whether the request comes from the owner of the id.
 func (md metadata) checkAdd(r AddRequest) int16 {
+	from := identity{r.ProducerID, r.Epoch}
 	switch {
-	case md.successor(r.ProducerID, r.Epoch):
+	case md.successor(from):
 		return CodeNone
-	case r.ProducerID != md.producerID:
+	case !md.knows(r.ProducerID):
 		return CodeInvalidProducerIDMap
-	case r.Epoch == md.epoch && r.Epoch >= 0 && r.Epoch <= maxDataEpoch:
+	case !md.state.deciding() && from == md.owner() && r.Epoch >= 0 && r.Epoch <= maxDataEpoch:
+		return CodeNone
+	case md.state.deciding() && !md.bumped() && from == md.owner():
+		// Version 1: the next transaction has the epoch of the last one.
 		return CodeNone
 	case md.cause == ByTimeout && r.Epoch == md.lastEpoch:
 		return addAfterTimeout(r.Implicit)
@@ -96,9 +100,23 @@ func (md metadata) checkAdd(r AddRequest) int16 {
 	}
 }
 
-// successor says that a decision under way gives the producer this id and epoch next.
-func (md metadata) successor(pid int64, epoch int16) bool {
-	return md.state.deciding() && md.nextID != none && pid == md.nextID && epoch == 0
+// successor says that the decision under way gives the producer this identity next,
+// and that it is another one than the producer had.
+func (md metadata) successor(o identity) bool {
+	switch {
+	case !md.state.deciding() || o.epoch < 0 || o.epoch > maxDataEpoch:
+		return false
+	case md.nextID != none:
+		return o == identity{md.nextID, max(md.nextEpoch, 0)}
+	default:
+		return md.bumped() && o == identity{md.producerID, md.epoch}
+	}
+}
+
+// knows says that the producer id belongs to the transactional id at present.
+func (md metadata) knows(pid int64) bool {
+	return pid == md.producerID || md.state == Kept && pid == md.nextID ||
+		md.state.deciding() && md.nextEpoch != none && (pid == md.nextID || pid == md.previousID)
 }
 
 // verify answers for each partition whether it is in the open transaction.

@@ -10,7 +10,7 @@ import (
 
 // The log of an id is a sequence of values under its key, in Kafka's formats
 // TransactionLogKey and TransactionLogValue. Values are written in version 1,
-// read in 0 and 1. Two facts that Kafka forgets at a restart ride along in tagged
+// read in 0 and 1. Three facts that Kafka forgets at a restart, or never has, ride along in tagged
 // fields that its readers skip. They are written only where they differ from what
 // the other fields tell, so the records of an ordinary life are byte for byte
 // those of Kafka.
@@ -22,6 +22,8 @@ const (
 	tagLastEpoch = 1000
 	// tagCause holds metadata.cause, an int8.
 	tagCause = 1001
+	// tagNextTimeout holds metadata.nextTimeoutMs, an int32.
+	tagNextTimeout = 1002
 )
 
 func encodeKey(id string) []byte {
@@ -49,7 +51,7 @@ func encodeValue(md metadata) []byte {
 	v.PreviousProducerID, v.NextProducerID, v.NextProducerEpoch = md.previousID, md.nextID, md.nextEpoch
 	v.TimeoutMillis = md.timeoutMs
 	v.State = kmsg.TransactionState(md.state)
-	if md.state == Prepared {
+	if md.state == Kept {
 		v.State = kmsg.TransactionState(Ongoing)
 	}
 	v.LastUpdateTimestamp, v.StartTimestamp = md.updateMs, md.startMs
@@ -71,6 +73,9 @@ func encodeValue(md metadata) []byte {
 	}
 	if md.cause != ByClient {
 		v.UnknownTags.Set(tagCause, []byte{byte(md.cause)})
+	}
+	if md.nextTimeoutMs != none {
+		v.UnknownTags.Set(tagNextTimeout, binary.BigEndian.AppendUint32(nil, uint32(md.nextTimeoutMs)))
 	}
 	return v.AppendTo(nil)
 }
@@ -108,7 +113,7 @@ func decodeValue(b []byte) (metadata, error) {
 		producerID: v.ProducerID, epoch: v.ProducerEpoch,
 		previousID: v.PreviousProducerID, nextID: v.NextProducerID, nextEpoch: v.NextProducerEpoch,
 		timeoutMs: v.TimeoutMillis, state: State(v.State),
-		startMs: v.StartTimestamp, updateMs: v.LastUpdateTimestamp,
+		startMs: v.StartTimestamp, updateMs: v.LastUpdateTimestamp, nextTimeoutMs: none,
 		clientVersion: v.ClientTransactionVersion,
 	}
 	if md.previousID == none { // version 0 does not have it
@@ -118,7 +123,10 @@ func decodeValue(b []byte) (metadata, error) {
 		return metadata{}, fmt.Errorf("transaction log value with state %d, known are %d to %d", v.State, Empty, Dead)
 	}
 	if md.state == Ongoing && md.nextEpoch != none {
-		md.state = Prepared
+		md.state = Kept
+		if md.nextID == none {
+			return metadata{}, fmt.Errorf("transaction log value with next epoch %d and no next producer id", md.nextEpoch)
+		}
 	}
 	if v.Topics != nil {
 		md.partitions = []TopicPartition{}
@@ -136,6 +144,8 @@ func decodeValue(b []byte) (metadata, error) {
 			md.lastEpoch = int16(binary.BigEndian.Uint16(val))
 		case tag == tagCause && len(val) == 1:
 			md.cause = Cause(val[0])
+		case tag == tagNextTimeout && len(val) == 4:
+			md.nextTimeoutMs = int32(binary.BigEndian.Uint32(val))
 		}
 	})
 	return md, nil

@@ -2,17 +2,19 @@ package coordinator
 
 // Kafka's error codes that a coordinator answers with.
 const (
-	CodeNone                   int16 = 0
-	CodeCoordinatorLoading     int16 = 14
-	CodeInvalidRequest         int16 = 42
-	CodeInvalidProducerEpoch   int16 = 47
-	CodeInvalidTxnState        int16 = 48
-	CodeInvalidProducerIDMap   int16 = 49
-	CodeInvalidTxnTimeout      int16 = 50
-	CodeConcurrentTransactions int16 = 51
-	CodeUnknownProducerID      int16 = 59
-	CodeProducerFenced         int16 = 90
-	CodeTransactionAbortable   int16 = 120
+	CodeNone                         int16 = 0
+	CodeCoordinatorLoading           int16 = 14
+	CodeUnsupportedVersion           int16 = 35
+	CodeInvalidRequest               int16 = 42
+	CodeInvalidProducerEpoch         int16 = 47
+	CodeInvalidTxnState              int16 = 48
+	CodeInvalidProducerIDMap         int16 = 49
+	CodeInvalidTxnTimeout            int16 = 50
+	CodeConcurrentTransactions       int16 = 51
+	CodeTransactionalIDAuthorization int16 = 53
+	CodeUnknownProducerID            int16 = 59
+	CodeProducerFenced               int16 = 90
+	CodeTransactionAbortable         int16 = 120
 )
 
 // The first version of each request that knows PRODUCER_FENCED (KIP-588). Older

@@ -20,39 +20,13 @@ func (md metadata) completed(nowMs int64) metadata {
 	next, _ := md.to(s, nowMs) // the callers have looked at the state
 	next.partitions = []TopicPartition{}
 	if md.nextID != none {
-		next.producerID, next.epoch = md.nextID, 0
+		next.producerID, next.epoch = md.nextID, max(md.nextEpoch, 0)
+	}
+	if md.nextEpoch != none { // it was kept: repeats come with the identity that decided
+		next.previousID = md.previousID
+	}
+	if md.nextTimeoutMs != none {
+		next.timeoutMs = md.nextTimeoutMs
 	}
 	return next
-}
-
-// PrepareRequest is the vote of a client in a two-phase commit (KIP-939).
-type PrepareRequest struct {
-	ID         string
-	ProducerID int64
-	Epoch      int16
-}
-
-// PrepareReply is the answer.
-type PrepareReply struct {
-	Code int16
-}
-
-// Prepare records the vote: the transaction takes no further partition and has no
-// timeout, it waits for the decision of whoever leads the two-phase commit.
-func (m *Machine) Prepare(nowMs int64, to Token, r PrepareRequest) Output {
-	t := m.get(r.ID)
-	switch {
-	case t == nil || r.ProducerID != t.producerID:
-		return refuse(to, PrepareReply{Code: CodeInvalidProducerIDMap})
-	case r.Epoch != t.epoch:
-		return refuse(to, PrepareReply{Code: CodeProducerFenced})
-	case t.state == Prepared:
-		return refuse(to, PrepareReply{})
-	}
-	next, ok := t.to(Prepared, nowMs)
-	if !ok {
-		return refuse(to, PrepareReply{Code: CodeInvalidTxnState})
-	}
-	next.nextID, next.nextEpoch = t.producerID, min(t.epoch, maxDataEpoch)+1
-	return Output{Records: []Record{logged(r.ID, next)}, Replies: []Reply{{To: to, Response: PrepareReply{}}}}
 }

@@ -15,13 +15,13 @@ type Described struct {
 	Partitions []TopicPartition
 }
 
-// describe shows an id. A vote of a two-phase commit is no state of its own in Kafka's protocol.
+// describe shows an id. A kept transaction has no state of its own in Kafka's protocol; that it has no timeout shows.
 func (t *transaction) describe() Described {
 	d := Described{
 		ID: t.id, ProducerID: t.producerID, Epoch: t.epoch, State: t.state,
 		TimeoutMs: t.timeoutMs, StartMs: t.startMs, Partitions: t.partitions,
 	}
-	if d.State == Prepared {
+	if d.State == Kept {
 		d.State = Ongoing
 	}
 	return d

@@ -22,6 +22,9 @@
 //     decision at a time; Complete… follows only when every marker is durable.
 //   - The epoch of a producer id never goes down and data never carries 32767:
 //     that one is left for the marker that fences the last data epoch.
+//   - A kept transaction (two-phase commit, KIP-939) has two identities: that of its
+//     records, which its markers fence, and that of its owner, which no earlier
+//     incarnation has. Only the owner decides, and both rise with the decision.
 //   - No output depends on the order of a map.
 //
 // Time is an argument, in milliseconds. A Machine is not safe for concurrent use.

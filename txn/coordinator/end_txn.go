@@ -31,8 +31,12 @@ func (m *Machine) EndTxn(nowMs int64, to Token, r EndRequest) Output {
 	if t == nil {
 		return refuse(to, endRefused(CodeInvalidProducerIDMap))
 	}
-	if r.Version >= endBumpsEpoch {
+	switch {
+	case r.Version >= endBumpsEpoch:
 		return m.endV2(t, nowMs, to, r)
+	case t.state == Kept:
+		// Its owner speaks a version that raises the epoch, or could not have kept it.
+		return refuse(to, endRefused(fenced(r.Version, endKnowsFenced)))
 	}
 	return m.endV1(t, nowMs, to, r)
 }
@@ -99,13 +103,16 @@ func (md metadata) endStaleV1(r EndRequest) EndReply {
 // request is about: the stored one ("current") means the transaction that is open
 // or would be next, the one before ("repeat") means the one that was decided last.
 func (m *Machine) endV2(t *transaction, nowMs int64, to Token, r EndRequest) Output {
-	current := r.ProducerID == t.producerID && r.Epoch == t.epoch && r.Epoch <= maxDataEpoch
+	from := identity{r.ProducerID, r.Epoch}
+	// While the decision on a kept transaction is under way, the stored identity is that
+	// of its markers, which no client has.
+	current := from == t.owner() && r.Epoch <= maxDataEpoch && !(t.state.deciding() && t.nextEpoch != none)
 	repeat := t.repeats(r)
 	switch {
-	case t.successor(r.ProducerID, r.Epoch), current && t.state.deciding() && t.bumped():
+	case t.successor(from):
 		// The end of the next transaction, before the last one is complete.
 		return m.park(t, nowMs, to, r, endRefused(CodeConcurrentTransactions))
-	case r.ProducerID != t.producerID && !repeat:
+	case !repeat && !t.knows(r.ProducerID):
 		return refuse(to, endRefused(CodeInvalidProducerIDMap))
 	case !current && !repeat:
 		return refuse(to, endRefused(CodeProducerFenced))
@@ -125,6 +132,9 @@ func (m *Machine) endV2(t *transaction, nowMs int64, to Token, r EndRequest) Out
 func (md metadata) repeats(r EndRequest) bool {
 	if md.cause == ByRival || md.state.open() || md.state == Empty {
 		return false
+	}
+	if md.state.deciding() && md.nextEpoch != none { // it was kept
+		return r.ProducerID == md.previousID && r.Epoch == md.lastEpoch
 	}
 	if md.bumped() && r.ProducerID == md.producerID && int32(r.Epoch)+1 == int32(md.epoch) {
 		return true
@@ -156,25 +166,33 @@ func (m *Machine) endOpen(t *transaction, nowMs int64, to Token, r EndRequest) O
 	if err != nil {
 		return refuse(to, endRefused(CodeCoordinatorLoading))
 	}
-	reply := EndReply{ProducerID: next.producerID, Epoch: next.epoch}
-	if next.nextID != none {
-		reply = EndReply{ProducerID: next.nextID, Epoch: 0}
-	}
-	return decided(to, r.ID, next, reply)
+	then := next.completed(nowMs)
+	return decided(to, r.ID, next, EndReply{ProducerID: then.producerID, Epoch: then.epoch})
 }
 
 // raised makes the decision with the next epoch, and with a further producer id if
-// the present one has no epoch left.
+// the owner has no epoch left.
+//
+// A kept transaction raises two epochs: that of its records, for the markers, and
+// that of the owner who decides, so that no delayed EndTxn of this decision can end
+// the owner's next transaction.
 func (m *Machine) raised(t *transaction, s State, nowMs int64) (metadata, error) {
+	owner := t.owner()
 	next, _ := t.to(s, nowMs) // the callers have looked at the state
-	next.clientVersion, next.lastEpoch = 2, min(t.epoch, maxDataEpoch)
-	next.epoch = next.lastEpoch + 1
-	if t.exhausted() {
+	next.clientVersion, next.lastEpoch = 2, min(owner.epoch, maxDataEpoch)
+	next.epoch = min(t.epoch, maxDataEpoch) + 1
+	if t.state == Kept {
+		next.previousID, next.nextID, next.nextEpoch = owner.producerID, owner.producerID, next.lastEpoch+1
+	}
+	if owner.exhausted() {
 		pid, err := m.producerIDs()
 		if err != nil {
 			return metadata{}, err
 		}
 		next.nextID = pid
+		if t.state == Kept {
+			next.nextEpoch = 0
+		}
 	}
 	return next, nil
 }

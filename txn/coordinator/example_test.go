@@ -44,7 +44,7 @@ func ExampleMachine() {
 	fmt.Print(m.Dump())
 	fmt.Println(len(log), "records")
 	// Output:
-	// answer {Code:0 ProducerID:1 Epoch:0}
+	// answer {Code:0 ProducerID:1 Epoch:0 OngoingProducerID:-1 OngoingEpoch:-1}
 	// answer {Codes:[0]}
 	// markers of epoch 1 on [{paid 3}], commit: true
 	// answer {Code:0 ProducerID:1 Epoch:1}

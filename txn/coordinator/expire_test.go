@@ -47,7 +47,8 @@ func TestExpiry(t *testing.T) {
 	vote := h.init("vote")
 	add("vote", vote)
 	h.do(func(to Token) Output {
-		return h.m.Prepare(h.nowMs, to, PrepareRequest{ID: "vote", ProducerID: vote.ProducerID, Epoch: vote.Epoch})
+		return h.m.InitProducerID(h.nowMs, to, InitRequest{ID: "vote", ProducerID: none, Epoch: none, TimeoutMs: 1000, Version: 6,
+			Enable2PC: true, KeepPrepared: true})
 	})
 	// An old Kafka left ids with epoch -1 (KAFKA-14880); it has no other trace of a producer.
 	unborn := metadata{producerID: 9, previousID: 9, nextID: none, nextEpoch: none, epoch: none, lastEpoch: none, timeoutMs: 1000, startMs: none, updateMs: 1000}
@@ -60,7 +61,7 @@ func TestExpiry(t *testing.T) {
 	h.nowMs += 6 * day
 	h.init("used") // after six days the timeout of "open" is due too
 	h.sweep()
-	if h.m.get("open").state != PrepareAbort || h.m.get("vote").state != Prepared || h.m.get("idle") == nil {
+	if h.m.get("open").state != PrepareAbort || h.m.get("vote").state != Kept || h.m.get("idle") == nil {
 		t.Fatalf("after six days:\n%s", h.m.Dump())
 	}
 	h.nowMs += day + time.Hour.Milliseconds()

@@ -14,19 +14,21 @@ import (
 // them, keeps decisions until they are carried out, and can fail an append. After
 // every step it checks what must always hold.
 type harness struct {
-	t         testing.TB
-	m         *Machine
-	shadow    *Machine // fed with the log alone, record by record
-	nowMs     int64
-	nextPID   int64
-	noPID     bool
-	log       []Record
-	decisions []Decision
-	carried   Decision // the last one carried out
-	failNext  bool
-	tokens    Token
-	replies   map[Token]any
-	out       strings.Builder
+	t       testing.TB
+	m       *Machine
+	shadow  *Machine // fed with the log alone, record by record
+	nowMs   int64
+	nextPID int64
+	noPID   bool
+	// noTwoPhase makes machines, from the next restart on, that refuse two-phase commit.
+	noTwoPhase bool
+	log        []Record
+	decisions  []Decision
+	carried    Decision // the last one carried out
+	failNext   bool
+	tokens     Token
+	replies    map[Token]any
+	out        strings.Builder
 }
 
 func newHarness(t testing.TB) *harness {
@@ -36,7 +38,7 @@ func newHarness(t testing.TB) *harness {
 }
 
 func (h *harness) machine() *Machine {
-	m, err := New(Options{ProducerIDs: func() (int64, error) {
+	m, err := New(Options{TwoPhase: !h.noTwoPhase, ProducerIDs: func() (int64, error) {
 		if h.noPID {
 			return 0, fmt.Errorf("no block of producer ids")
 		}
@@ -113,6 +115,9 @@ func (h *harness) apply(out Output) {
 	for _, r := range out.Replies {
 		h.reply(r)
 	}
+	for _, n := range out.Notices {
+		fmt.Fprintf(&h.out, "notice %s: pid=%d epoch=%d age=%d kept=%t\n", n.ID, n.ProducerID, n.Epoch, n.AgeMs, n.Kept)
+	}
 	for _, d := range out.Decisions {
 		h.decisions = append(h.decisions, d)
 		fmt.Fprintf(&h.out, "decision %s: pid=%d epoch=%d commit=%t bumped=%t %v\n", d.ID, d.ProducerID, d.Epoch, d.Commit, d.Bumped, d.Partitions)
@@ -142,8 +147,12 @@ func (h *harness) checkEdge(r Record) {
 	if next.state == Dead {
 		return
 	}
-	if prev != absent && next.producerID == before.producerID && next.epoch < before.epoch {
+	if prev != absent && next.producerID == before.producerID && next.epoch < before.epoch ||
+		prev == Kept && next.state == Kept && next.nextID == before.nextID && next.nextEpoch < before.nextEpoch {
 		h.t.Fatalf("%s: epoch fell from %d to %d", id, before.epoch, next.epoch)
+	}
+	if next.state == Kept && (next.nextEpoch < 0 || next.nextEpoch > maxDataEpoch || next.owner() == identity{next.producerID, next.epoch}) {
+		h.t.Fatalf("%s: kept with epoch %d for its owner", id, next.nextEpoch)
 	}
 	if next.epoch < 0 || (next.epoch > maxDataEpoch && next.state == Ongoing) {
 		h.t.Fatalf("%s: %v with epoch %d", id, next.state, next.epoch)
@@ -184,6 +193,9 @@ func describe(response any) string {
 		if r.Code != CodeNone {
 			return code(r.Code)
 		}
+		if r.OngoingProducerID != none || r.OngoingEpoch != none {
+			return fmt.Sprintf("pid=%d epoch=%d ongoing=%d:%d", r.ProducerID, r.Epoch, r.OngoingProducerID, r.OngoingEpoch)
+		}
 		return fmt.Sprintf("pid=%d epoch=%d", r.ProducerID, r.Epoch)
 	case EndReply:
 		if r.Code != CodeNone || r.ProducerID == none {
@@ -199,8 +211,6 @@ func describe(response any) string {
 			return codes[0]
 		}
 		return strings.Join(codes, " ")
-	case PrepareReply:
-		return code(r.Code)
 	}
 	return fmt.Sprintf("%v", response)
 }

@@ -7,6 +7,8 @@ type transaction struct {
 	metadata
 	// parked waits for Complete… (park.go), oldest first.
 	parked []parked
+	// noticeMs is when an operator is told next that it waits for a decision, 0 for never.
+	noticeMs int64
 	// deadlineMs and place belong to Machine.deadlines.
 	deadlineMs int64
 	place      int

@@ -145,6 +145,9 @@ func (d *disorder) answered(r Reply) {
 			d.t.Fatalf("#%d, a new incarnation, is given %v as #%d was", r.To, c, by)
 		}
 		d.given[c] = r.To
+		if !q.KeepPrepared && reply.OngoingProducerID != none {
+			d.t.Fatalf("#%d, which keeps nothing, is told of %d:%d", r.To, reply.OngoingProducerID, reply.OngoingEpoch)
+		}
 		d.creds = append(d.creds, c)
 	case EndRequest:
 		reply := r.Response.(EndReply)
@@ -162,17 +165,20 @@ func (d *disorder) answered(r Reply) {
 
 // checkCommitted looks for the decision of a confirmed commit in the durable log.
 func (d *disorder) checkCommitted(q EndRequest) {
-	want := q.Epoch
-	if q.Version >= endBumpsEpoch {
-		want++
-	}
 	for _, r := range d.log[:d.durable] {
 		md, err := decodeValue(r.Value)
-		if err == nil && md.state == PrepareCommit && md.producerID == q.ProducerID && md.epoch == want {
+		if err != nil || md.state != PrepareCommit {
+			continue
+		}
+		by := md.completed(0).owner() // what a client of version 1 may repeat with
+		if q.Version >= endBumpsEpoch {
+			by = identity{md.previousID, md.lastEpoch}
+		}
+		if by == (identity{q.ProducerID, q.Epoch}) {
 			return
 		}
 	}
-	d.t.Fatalf("commit of %d epoch %d is confirmed and not in the log", q.ProducerID, q.Epoch)
+	d.t.Fatalf("commit of %d epoch %d, version %d, is confirmed and not in the log", q.ProducerID, q.Epoch, q.Version)
 }
 
 // finish carries out the first decision, whose records are durable by then.
@@ -203,7 +209,8 @@ func (d *disorder) request() {
 	version := int16(3 + 2*d.r.IntN(2))
 	switch d.r.IntN(5) {
 	case 0:
-		r := InitRequest{ID: id, ProducerID: c.pid, Epoch: c.epoch, TimeoutMs: 2000, Version: 5}
+		r := InitRequest{ID: id, ProducerID: c.pid, Epoch: c.epoch, TimeoutMs: 2000, Version: 6,
+			KeepPrepared: d.r.IntN(2) == 0, Enable2PC: d.r.IntN(3) == 0}
 		d.run1(r, func(to Token) Output { return d.m.InitProducerID(d.nowMs, to, r) })
 	case 1, 2:
 		r := AddRequest{ID: id, ProducerID: c.pid, Epoch: c.epoch, Implicit: version == 5, Version: version,
@@ -217,6 +224,10 @@ func (d *disorder) request() {
 
 // quiesce lets everything come to rest: nobody may be left waiting, nothing undecided.
 func (d *disorder) quiesce() {
+	for _, id := range []string{"a", "b"} { // a two-phase commit waits for somebody
+		r := InitRequest{ID: id, ProducerID: none, Epoch: none, TimeoutMs: 2000, Version: 6}
+		d.run1(r, func(to Token) Output { return d.m.InitProducerID(d.nowMs, to, r) })
+	}
 	for range 10 {
 		for len(d.decisions) > 0 {
 			d.finish()

@@ -18,6 +18,12 @@ type Options struct {
 	// Expiration is how long after its last change an id at rest is forgotten. 0 is 7
 	// days, as in Kafka.
 	Expiration time.Duration
+	// TwoPhase lets clients take part in two-phase commits, with transactions that have
+	// no timeout (KIP-939).
+	TwoPhase bool
+	// NoticeAfter is how long a transaction without a timeout is open until Tick tells of
+	// it, and how long until it tells again. 0 is 15 minutes.
+	NoticeAfter time.Duration
 	// SweepInterval is how far apart the times are at which ids are forgotten. 0 is an
 	// hour, as in Kafka.
 	SweepInterval time.Duration
@@ -31,6 +37,9 @@ func (o Options) Validate() error {
 	if o.MaxTimeout < 0 {
 		return fmt.Errorf("coordinator options: MaxTimeout is %v, the least is 0", o.MaxTimeout)
 	}
+	if o.NoticeAfter != 0 && o.NoticeAfter < time.Millisecond {
+		return fmt.Errorf("coordinator options: NoticeAfter is %v, the least is 1ms", o.NoticeAfter)
+	}
 	if o.Expiration != 0 && o.Expiration < time.Millisecond {
 		return fmt.Errorf("coordinator options: Expiration is %v, the least is 1ms", o.Expiration)
 	}
@@ -42,6 +51,7 @@ func (o Options) Validate() error {
 
 const (
 	defaultMaxTimeout    = 15 * time.Minute
+	defaultNoticeAfter   = 15 * time.Minute
 	defaultExpiration    = 7 * 24 * time.Hour
 	defaultSweepInterval = time.Hour
 )
@@ -54,6 +64,10 @@ type Machine struct {
 	maxTimeoutMs int64
 	expirationMs int64
 	sweepMs      int64
+	twoPhase     bool
+	noticeMs     int64
+	// undecided holds the ids with an open transaction that has no timeout.
+	undecided map[string]*transaction
 	// resumable holds the ids, in the order of their completion, that have parked
 	// requests which can go on.
 	resumable []string
@@ -73,8 +87,14 @@ func New(o Options) (*Machine, error) {
 	if o.SweepInterval == 0 {
 		o.SweepInterval = defaultSweepInterval
 	}
+	if o.NoticeAfter == 0 {
+		o.NoticeAfter = defaultNoticeAfter
+	}
 	return &Machine{
 		ids:          map[string]*transaction{},
+		undecided:    map[string]*transaction{},
+		twoPhase:     o.TwoPhase,
+		noticeMs:     o.NoticeAfter.Milliseconds(),
 		producerIDs:  o.ProducerIDs,
 		maxTimeoutMs: o.MaxTimeout.Milliseconds(),
 		expirationMs: o.Expiration.Milliseconds(),
@@ -111,6 +131,7 @@ func (m *Machine) Replay(key, value []byte) error {
 		m.resumable = append(m.resumable, id)
 	}
 	t.metadata = md
+	m.track(t)
 	m.schedule(t)
 	return nil
 }
@@ -120,6 +141,7 @@ func (m *Machine) forget(id string) {
 	if t == nil {
 		return
 	}
+	delete(m.undecided, id)
 	if len(t.parked) > 0 { // they are answered that the id is unknown
 		m.resumable = append(m.resumable, id)
 		t.metadata = metadata{state: Dead}

@@ -13,6 +13,13 @@ type model struct {
 	// last is how the last transaction ended, none after an InitProducerId.
 	last outcome
 	open map[TopicPartition]bool
+	// began is what the owner had when it began the open transaction; kept says that it
+	// has other credentials now and the transaction waits for its decision.
+	began creds
+	kept  bool
+	// twoPhase says that the transactions have no timeout, after says it of those behind
+	// the open one.
+	twoPhase, after bool
 }
 
 type creds struct {
@@ -44,15 +51,17 @@ func (c creds) next() (n creds, rotated bool) {
 // add is the answer to an implicit AddPartitions.
 func (m *model) add(c creds, tps []TopicPartition) int16 {
 	switch {
-	case !m.known || c.pid != m.owner.pid:
+	case !m.knows(c):
 		return CodeInvalidProducerIDMap
+	case m.kept && c == m.owner:
+		return CodeInvalidTxnState
 	case m.last == abortedByTimeout && c == *m.before:
 		return CodeTransactionAbortable
 	case c != m.owner || !c.usable():
 		return CodeProducerFenced
 	}
 	if m.open == nil {
-		m.open = map[TopicPartition]bool{}
+		m.open, m.began = map[TopicPartition]bool{}, c
 	}
 	for _, tp := range tps {
 		m.open[tp] = true
@@ -61,11 +70,16 @@ func (m *model) add(c creds, tps []TopicPartition) int16 {
 	return CodeNone
 }
 
+// knows says whether the producer id is one of the id's own.
+func (m *model) knows(c creds) bool {
+	return m.known && (c.pid == m.owner.pid || m.open != nil && c.pid == m.began.pid)
+}
+
 // end is the answer to EndTxn; decides says that it carries markers to m.open.
 func (m *model) end(c creds, commit bool) (code int16, decides bool) {
 	mine := m.before != nil && *m.before == c
 	switch {
-	case !m.known || c.pid != m.owner.pid && !mine:
+	case !m.knows(c) && (!mine || m.open != nil):
 		return CodeInvalidProducerIDMap, false
 	case c == m.owner && c.usable() && m.open != nil:
 		return CodeNone, true
@@ -74,7 +88,7 @@ func (m *model) end(c creds, commit bool) (code int16, decides bool) {
 	case c == m.owner && c.usable():
 		return CodeNone, false
 	case !mine || m.last == noOutcome:
-		if c.pid != m.owner.pid {
+		if !m.knows(c) {
 			// The id rotated and nothing was open since: only a repeat is told more.
 			return CodeInvalidProducerIDMap, false
 		}
@@ -90,7 +104,8 @@ func (m *model) end(c creds, commit bool) (code int16, decides bool) {
 
 // ended moves on after an EndTxn that did something, with what the client got.
 func (m *model) ended(c creds, commit bool, got creds) {
-	m.before, m.owner, m.open = &c, got, nil
+	m.before, m.owner = &c, got
+	m.close()
 	m.last = abortedByClient
 	if commit {
 		m.last = committed
@@ -100,17 +115,28 @@ func (m *model) ended(c creds, commit bool, got creds) {
 // timeout moves on after the coordinator's abort.
 func (m *model) timeout() {
 	c := m.owner
-	m.before, m.open, m.last = &c, nil, abortedByTimeout
+	m.before, m.last = &c, abortedByTimeout
 	m.owner = creds{c.pid, c.epoch + 1}
+	m.close()
+}
+
+// close ends the open transaction.
+func (m *model) close() {
+	if m.kept {
+		m.twoPhase = m.after
+	}
+	m.open, m.kept = nil, false
 }
 
 // mayInit says whether InitProducerId is taken.
-func (m *model) mayInit(c *creds) bool {
+func (m *model) mayInit(c *creds, keep bool) bool {
 	switch {
 	case c == nil, !m.known, *c == m.owner:
 		return true
+	case m.open != nil && !(keep && m.kept):
+		return false
 	default:
-		return m.open == nil && m.before != nil && *m.before == *c
+		return m.before != nil && *m.before == *c
 	}
 }
 
@@ -120,9 +146,15 @@ func (m *model) sameAgain(c *creds) bool {
 }
 
 // inited moves on after an InitProducerId.
-func (m *model) inited(c *creds, got creds) {
+func (m *model) inited(c *creds, keep, twoPhase bool, got creds) {
 	same := m.sameAgain(c)
-	m.open, m.last = nil, noOutcome
+	if keep && m.open != nil {
+		m.kept, m.twoPhase, m.after = true, m.twoPhase || twoPhase, twoPhase
+	} else {
+		m.close()
+		m.twoPhase = twoPhase
+	}
+	m.last = noOutcome
 	switch {
 	case same:
 	case c == nil || !m.known:

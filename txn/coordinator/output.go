@@ -23,6 +23,8 @@ type Output struct {
 	Replies []Reply
 	// Decisions are carried out once Records are durable.
 	Decisions []Decision
+	// Notices are for whoever operates the broker.
+	Notices []Notice
 }
 
 // Decision is a transaction whose outcome is in the log as Prepare…. Whoever

@@ -81,14 +81,14 @@ func (h *history) step() {
 		m.owner.epoch, m.before = e, nil
 		h.seen[id] = append(h.seen[id], m.owner)
 		h.run(fmt.Sprintf("init id=%s timeout=%d", id, randomTimeoutMs))
-		m.inited(nil, h.replyCreds(h.tokens))
+		m.inited(nil, false, false, h.replyCreds(h.tokens))
 		h.seen[id] = append(h.seen[id], m.owner)
 	default:
 		ms := h.r.Int64N(300)
 		h.note("advance %d", ms)
 		h.nowMs += ms
 		for _, id := range []string{"a", "b"} {
-			if t := h.m.get(id); t != nil && h.models[id].open != nil && t.startMs+randomTimeoutMs <= h.nowMs {
+			if t := h.m.get(id); t != nil && h.models[id].open != nil && !h.models[id].twoPhase && t.startMs+randomTimeoutMs <= h.nowMs {
 				h.models[id].timeout()
 			}
 		}
@@ -145,7 +145,7 @@ func (h *history) stepAdd(id string, m *model) {
 func (h *history) stepEnd(id string, m *model) {
 	c, commit := h.pick(id, m), h.r.IntN(3) > 0
 	want, decides := m.end(c, commit)
-	open := m.open
+	open, began := m.open, m.began
 	to := h.do(func(to Token) Output {
 		return h.m.EndTxn(h.nowMs, to, EndRequest{ID: id, ProducerID: c.pid, Epoch: c.epoch, Commit: commit, Version: 5})
 	})
@@ -159,7 +159,7 @@ func (h *history) stepEnd(id string, m *model) {
 			tps = append(tps, tp)
 		}
 		slices.SortFunc(tps, comparePartitions)
-		if !reflect.DeepEqual(d.Partitions, tps) || d.Commit != commit || d.ProducerID != c.pid || d.Epoch != c.epoch+1 || !d.Bumped {
+		if !reflect.DeepEqual(d.Partitions, tps) || d.Commit != commit || d.ProducerID != began.pid || d.Epoch != began.epoch+1 || !d.Bumped {
 			h.t.Fatalf("end %s %v commit=%t: decision %+v, want partitions %v", id, c, commit, d, tps)
 		}
 	}
@@ -201,6 +201,7 @@ func (h *history) stepInit(id string, m *model) {
 		c = &p
 		r.ProducerID, r.Epoch = p.pid, p.epoch
 	}
+	r.KeepPrepared, r.Enable2PC = h.r.IntN(2) == 0, h.r.IntN(3) == 0
 	to := h.do(func(to Token) Output { return h.m.InitProducerID(h.nowMs, to, r) })
 	for _, d := range h.decisions {
 		if d.Commit {
@@ -209,18 +210,22 @@ func (h *history) stepInit(id string, m *model) {
 	}
 	h.settle()
 	got := h.replies[to].(InitReply)
-	h.note("init %s %v: %v", id, c, got)
-	if may := m.mayInit(c); may != (got.Code == CodeNone) || !may && got.Code != CodeProducerFenced {
+	h.note("init %s %v keep=%t 2pc=%t: %v", id, c, r.KeepPrepared, r.Enable2PC, got)
+	if may := m.mayInit(c, r.KeepPrepared); may != (got.Code == CodeNone) || !may && got.Code != CodeProducerFenced {
 		h.t.Fatalf("init %s %v: %v, want it taken: %t", id, c, got, may)
 	}
 	if got.Code != CodeNone {
 		return
 	}
 	gave := creds{got.ProducerID, got.Epoch}
+	ongoing := creds{got.OngoingProducerID, got.OngoingEpoch}
+	if r.KeepPrepared && m.open != nil && ongoing != m.began || (!r.KeepPrepared || m.open == nil) && ongoing != (creds{none, none}) {
+		h.t.Fatalf("init %s %v: ongoing %v, the model began %v: %t", id, c, ongoing, m.began, m.open != nil)
+	}
 	again := m.sameAgain(c)
 	if again && gave != m.owner || !again && slices.Contains(h.seen[id], gave) || !gave.usable() {
 		h.t.Fatalf("init %s %v gives %v, the owner has %v, the same again: %t", id, c, gave, m.owner, again)
 	}
-	m.inited(c, gave)
+	m.inited(c, r.KeepPrepared, r.Enable2PC, gave)
 	h.seen[id] = append(h.seen[id], gave)
 }

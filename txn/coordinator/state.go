@@ -26,10 +26,11 @@ const (
 	Dead
 )
 
-// Prepared is Ongoing in which the client gave its vote in a two-phase commit
-// (KIP-939): no further partition, no timeout, only a decision. In the log it is
-// Ongoing with the next epoch set, as Kafka writes it, so it has no number there.
-const Prepared State = 16
+// Kept is Ongoing that a new incarnation of its producer has taken over without
+// deciding it, in a two-phase commit (KIP-939): no further partition, only a
+// decision. In the log it is Ongoing with the next epoch set, as Kafka lays it out,
+// so it has no number there.
+const Kept State = 16
 
 // absent stands for an id that the machine does not know.
 const absent State = -1
@@ -41,13 +42,13 @@ var predecessors = map[State][]State{
 	Empty: {absent, Empty, CompleteCommit, CompleteAbort},
 	// The first partition, or one more.
 	Ongoing: {Ongoing, Empty, CompleteCommit, CompleteAbort},
-	// The vote of a two-phase commit, or its repeat.
-	Prepared: {Ongoing, Prepared},
+	// InitProducerId that keeps the transaction, again and again.
+	Kept: {Ongoing, Kept},
 	// EndTxn(commit).
-	PrepareCommit: {Ongoing, Prepared},
+	PrepareCommit: {Ongoing, Kept},
 	// EndTxn(abort), timeout, InitProducerId over an open transaction. From the
 	// others only the empty abort of version 2, which raises the epoch.
-	PrepareAbort: {Ongoing, Prepared, Empty, CompleteCommit, CompleteAbort},
+	PrepareAbort: {Ongoing, Kept, Empty, CompleteCommit, CompleteAbort},
 	// All markers are durable.
 	CompleteCommit: {PrepareCommit},
 	CompleteAbort:  {PrepareAbort},
@@ -66,7 +67,7 @@ func (s State) Follows(prev State) bool {
 }
 
 // open says that a transaction can still take either decision.
-func (s State) open() bool { return s == Ongoing || s == Prepared }
+func (s State) open() bool { return s == Ongoing || s == Kept }
 
 // deciding says that a decision is taken and its markers are on their way.
 func (s State) deciding() bool { return s == PrepareCommit || s == PrepareAbort }
@@ -76,7 +77,7 @@ func (s State) complete() bool { return s == CompleteCommit || s == CompleteAbor
 
 var stateNames = map[State]string{
 	absent: "absent", Empty: "Empty", Ongoing: "Ongoing", PrepareCommit: "PrepareCommit", PrepareAbort: "PrepareAbort",
-	CompleteCommit: "CompleteCommit", CompleteAbort: "CompleteAbort", Dead: "Dead", Prepared: "Prepared",
+	CompleteCommit: "CompleteCommit", CompleteAbort: "CompleteAbort", Dead: "Dead", Kept: "Kept",
 }
 
 // String gives Kafka's name of the state.

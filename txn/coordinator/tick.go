@@ -8,8 +8,11 @@ const tickMax = 64
 // oldest wait, or its expiry.
 func (m *Machine) schedule(t *transaction) {
 	ms, ok := m.expiry(t)
-	if t.state == Ongoing {
-		ms, ok = t.startMs+int64(t.timeoutMs), true
+	if at, has := t.timeout(); has {
+		ms, ok = at, true
+	}
+	if at, has := m.notice(t); has {
+		ms, ok = at, true
 	}
 	if len(t.parked) > 0 && (!ok || t.parked[0].untilMs < ms) {
 		ms, ok = t.parked[0].untilMs, true
@@ -26,7 +29,8 @@ func (m *Machine) NextDeadline() (ms int64, ok bool) {
 }
 
 // Tick aborts the transactions whose timeout has passed, forgets the ids that expired,
-// and answers the requests that have waited too long. When its records can not be
+// answers the requests that have waited too long, and tells of transactions that wait
+// long for a decision. When its records can not be
 // appended, they are due again: the next Tick makes the same ones.
 func (m *Machine) Tick(nowMs int64) Output {
 	var out Output
@@ -37,7 +41,10 @@ func (m *Machine) Tick(nowMs int64) Output {
 			out.Records = append(out.Records, tombstone(t.id))
 			continue
 		}
-		if t.state != Ongoing || t.startMs+int64(t.timeoutMs) > nowMs {
+		if at, has := m.notice(t); has && at <= nowMs {
+			out.Notices = append(out.Notices, m.noticed(t, nowMs))
+		}
+		if at, has := t.timeout(); !has || at > nowMs {
 			continue
 		}
 		next := t.fence(nowMs, ByTimeout)
@@ -57,7 +64,7 @@ func (m *Machine) due(nowMs int64) []*transaction {
 		m.deadlines.set(t, 0, false)
 		due = append(due, t)
 		keys += len(t.id)
-		if t.state == Ongoing {
+		if _, has := t.timeout(); has {
 			aborts++
 		}
 	}
@@ -75,7 +82,11 @@ func (md metadata) fence(nowMs int64, cause Cause) metadata {
 	next, _ := md.to(PrepareAbort, nowMs) // every open state may precede it
 	next.epoch = min(md.epoch, maxDataEpoch) + 1
 	next.cause = cause
-	next.lastEpoch = md.epoch
+	next.lastEpoch = md.owner().epoch
+	if md.state == Kept { // both epochs rise, as in raised
+		next.previousID, next.nextID = md.nextID, md.nextID
+		next.nextEpoch = min(md.nextEpoch, maxDataEpoch) + 1
+	}
 	if cause == ByRival {
 		next.lastEpoch = none
 	}

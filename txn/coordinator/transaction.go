@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,11 @@ import (
 // maxDataEpoch is the last epoch that data may carry. The one above it, 32767, is
 // for the marker that ends such a transaction or fences its producer.
 const maxDataEpoch = 32766
+
+// NoTimeout is the timeout of a transaction that takes part in a two-phase commit:
+// whoever leads that commit ends it, and nobody else. Kafka's log has no other mark
+// of such a transaction.
+const NoTimeout int32 = math.MaxInt32
 
 // none stands for a producer id, an epoch or a time that is not there.
 const none = -1
@@ -27,21 +33,30 @@ func comparePartitions(a, b TopicPartition) int {
 // metadata is all that the log holds about one transactional id. It is a value: a
 // handler makes the next one, writes it, and Replay puts it in place.
 type metadata struct {
+	//
+	// producerID and epoch are those that the records and the markers of the open
+	// transaction carry.
 	producerID int64
 	// previousID is the id before the last change of state; it differs from
-	// producerID only right after the epochs of an id were used up.
+	// producerID only right after the epochs of an id were used up, and while the
+	// decision on a kept transaction is under way: then it is the id that decided.
 	previousID int64
-	// nextID is the id that the decision under way ends in, none if it stays.
+	// nextID is the id that the decision under way ends in, none if it stays. While
+	// Kept it is the id of the owner.
 	nextID int64
 	epoch  int16
 	// lastEpoch is the epoch that the rightful owner had before the coordinator
 	// raised it without the owner having heard for sure; with it the owner may come
 	// back (KIP-360). none when there is no such owner: a rival took the id.
 	lastEpoch int16
-	// nextEpoch is set while Prepared.
+	// nextEpoch belongs to nextID. It is set while Kept, and while the decision on a
+	// kept transaction is under way; else a next id begins with epoch 0.
 	nextEpoch int16
 	timeoutMs int32
-	state     State
+	// nextTimeoutMs is what the owner of a kept transaction asked for, and has after
+	// it; none if it is timeoutMs.
+	nextTimeoutMs int32
+	state         State
 	// partitions is sorted and never changed in place. nil in Empty, empty in
 	// Complete…, as Kafka writes it.
 	partitions []TopicPartition
@@ -59,6 +74,9 @@ func (md metadata) to(s State, nowMs int64) (next metadata, ok bool) {
 	next = md
 	next.previousID = md.producerID
 	next.nextID, next.nextEpoch = none, none
+	if !s.deciding() && s != Kept {
+		next.nextTimeoutMs = none
+	}
 	next.state, next.updateMs = s, nowMs
 	if s != CompleteAbort {
 		next.cause = ByClient
@@ -66,8 +84,37 @@ func (md metadata) to(s State, nowMs int64) (next metadata, ok bool) {
 	return next, s.Follows(md.state)
 }
 
+// identity is a producer id with an epoch, as a client has it.
+type identity struct {
+	producerID int64
+	epoch      int16
+}
+
+// nobody is the identity of a client that has none yet.
+var nobody = identity{none, none}
+
+// owner is the identity with which the rightful client comes, in a state in which no
+// decision is under way.
+func (md metadata) owner() identity {
+	if md.state == Kept {
+		return identity{md.nextID, md.nextEpoch}
+	}
+	return identity{md.producerID, md.epoch}
+}
+
 // exhausted says that the id has no epoch left for another producer.
-func (md metadata) exhausted() bool { return md.epoch >= maxDataEpoch }
+func (o identity) exhausted() bool { return o.epoch >= maxDataEpoch }
+
+// twoPhase says that the open transaction waits for a decision without a timeout.
+func (md metadata) twoPhase() bool { return md.state.open() && md.timeoutMs == NoTimeout }
+
+// timeout is when the open transaction is aborted.
+func (md metadata) timeout() (ms int64, ok bool) {
+	if !md.state.open() || md.timeoutMs == NoTimeout {
+		return 0, false
+	}
+	return md.startMs + int64(md.timeoutMs), true
+}
 
 // rotatedFrom says that pid gave way to the present id because its epochs, up to
 // this one, were used up.
@@ -122,6 +169,9 @@ func (md metadata) dump(b *strings.Builder) {
 		fmt.Fprintf(b, " cause=%s", md.cause)
 	}
 	fmt.Fprintf(b, " client=v%d timeout=%d start=%d update=%d", md.clientVersion, md.timeoutMs, md.startMs, md.updateMs)
+	if md.nextTimeoutMs != none {
+		fmt.Fprintf(b, " next-timeout=%d", md.nextTimeoutMs)
+	}
 	for i, tp := range md.partitions {
 		sep := ","
 		if i == 0 {

@@ -120,8 +120,9 @@ func (h *harness) run(line string) {
 	id := a["id"]
 	pid, epoch := a.num("pid", none), int16(a.num("epoch", none))
 	switch words[0] {
-	case "init": // id= [pid= epoch=] [timeout=] [v=]
-		r := InitRequest{ID: id, ProducerID: pid, Epoch: epoch, TimeoutMs: int32(a.num("timeout", 60000)), Version: int16(a.num("v", 5))}
+	case "init", "keep": // id= [pid= epoch=] [timeout=] [v=] [2pc=1]
+		r := InitRequest{ID: id, ProducerID: pid, Epoch: epoch, TimeoutMs: int32(a.num("timeout", 60000)), Version: int16(a.num("v", 5)),
+			KeepPrepared: words[0] == "keep", Enable2PC: a.num("2pc", 0) != 0}
 		h.do(func(to Token) Output { return h.m.InitProducerID(h.nowMs, to, r) })
 	case "add", "implicit", "verify": // id= pid= epoch= p=topic-0,… [v=]
 		r := AddRequest{ID: id, ProducerID: pid, Epoch: epoch, Partitions: a.partitions(), Version: int16(a.num("v", 3)),
@@ -133,9 +134,6 @@ func (h *harness) run(line string) {
 	case "commit", "abort": // id= pid= epoch= [v=]
 		r := EndRequest{ID: id, ProducerID: pid, Epoch: epoch, Commit: words[0] == "commit", Version: int16(a.num("v", 5))}
 		h.do(func(to Token) Output { return h.m.EndTxn(h.nowMs, to, r) })
-	case "prepare":
-		r := PrepareRequest{ID: id, ProducerID: pid, Epoch: epoch}
-		h.do(func(to Token) Output { return h.m.Prepare(h.nowMs, to, r) })
 	default:
 		h.runOwner(words[0], a)
 	}
@@ -163,6 +161,11 @@ func (h *harness) runOwner(command string, a args) {
 		md.partitions, md.startMs = nil, none
 		h.apply(Output{Records: []Record{logged(t.id, md)}})
 		h.out.Reset()
+	case "no-two-phase": // as a broker that was restarted without it
+		h.noTwoPhase = true
+		h.restart(len(h.log))
+	case "undecided":
+		h.do(func(to Token) Output { return h.m.Undecided(h.nowMs, to) })
 	case "no-producer-ids":
 		h.noPID = true
 	case "producer-ids":

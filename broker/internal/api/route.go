@@ -11,6 +11,8 @@ import (
 type route struct {
 	key, min, max int16
 	handle        Handler
+	// request makes an empty request; nil means kmsg's.
+	request func() kmsg.Request
 	// raw serves the two APIs that move record bytes, Produce and Fetch, on
 	// hand-written codecs. The other fields are as for handle.
 	raw func(s *Server, c *Call, body []byte, answer func(*listener.Answer)) error
@@ -33,6 +35,14 @@ var routes []route
 
 // byKey is routes by API key, for a lookup without a search.
 var byKey [128]*route
+
+// newRequest makes an empty request to decode into.
+func (r *route) newRequest() kmsg.Request {
+	if r.request != nil {
+		return r.request()
+	}
+	return kmsg.RequestForKey(r.key)
+}
 
 func routeOf(key int16) *route {
 	if key < 0 || int(key) >= len(byKey) {

@@ -32,7 +32,7 @@ func (s *Server) Serve(p *listener.Peer, f *listener.Frame, answer func(*listene
 	if r.raw != nil {
 		return r.raw(s, c, body, answer)
 	}
-	req := kmsg.RequestForKey(c.Key)
+	req := r.newRequest()
 	req.SetVersion(c.Version)
 	if err := s.decode(req, body); err != nil {
 		return fmt.Errorf("%w: %s version %d: %w", errMalformed, kmsg.NameForKey(c.Key), c.Version, err)

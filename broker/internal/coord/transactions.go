@@ -50,6 +50,10 @@ type TransactionsOptions struct {
 	// Expiration is how long an id at rest is kept, 0 is 7 days; SweepInterval is how
 	// far apart the times are at which ids are forgotten, 0 is an hour.
 	Expiration, SweepInterval time.Duration
+	// TwoPhase lets clients take part in two-phase commits. A transaction of one that is
+	// open for NoticeAfter is logged, again and again; 0 is 15 minutes.
+	TwoPhase    bool
+	NoticeAfter time.Duration
 
 	Clock  clock.Clock  // nil is the system's
 	Logger *slog.Logger // nil discards
@@ -70,6 +74,7 @@ func (o TransactionsOptions) Validate() error {
 func (o TransactionsOptions) machine() coordinator.Options {
 	return coordinator.Options{
 		ProducerIDs: o.ProducerIDs, MaxTimeout: o.MaxTimeout, Expiration: o.Expiration, SweepInterval: o.SweepInterval,
+		TwoPhase: o.TwoPhase, NoticeAfter: o.NoticeAfter,
 	}
 }
 
@@ -135,7 +140,14 @@ func NewTransactions(o TransactionsOptions) (*Transactions, error) {
 			}
 			return &txnMachine{m}
 		},
-		Effect:       func(s *txnShard, effect any) { t.carryOut(s, effect.(coordinator.Decision)) },
+		Effect: func(s *txnShard, effect any) {
+			switch e := effect.(type) {
+			case coordinator.Decision:
+				t.carryOut(s, e)
+			case coordinator.Notice:
+				t.tell(e)
+			}
+		},
 		BaseSequence: -1,
 		Clock:        o.Clock, Logger: o.Logger,
 	})
@@ -180,7 +192,7 @@ func (t *Transactions) Dump(index int32, done func(string, error)) {
 func (t *Transactions) InitProducerID(r coordinator.InitRequest, done func(coordinator.InitReply)) {
 	t.rt.ForKey(r.ID).Do(func(response any) {
 		if f, ok := response.(Failure); ok {
-			done(coordinator.InitReply{Code: f.Code, ProducerID: -1, Epoch: -1})
+			done(coordinator.InitReply{Code: f.Code, ProducerID: -1, Epoch: -1, OngoingProducerID: -1, OngoingEpoch: -1})
 			return
 		}
 		done(response.(coordinator.InitReply))

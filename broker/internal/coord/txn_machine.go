@@ -35,6 +35,9 @@ func txnOutput(from coordinator.Output) Output {
 	for _, r := range from.Replies {
 		out.Replies = append(out.Replies, Reply{To: Token(r.To), Response: r.Response})
 	}
+	for _, n := range from.Notices {
+		out.Effects = append(out.Effects, n)
+	}
 	for _, d := range from.Decisions {
 		out.Effects = append(out.Effects, d)
 		if d.Reply.To != 0 {
