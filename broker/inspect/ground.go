@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/record"
 )
@@ -17,6 +18,7 @@ type facts struct {
 	witness    string      // who says so
 	logStart   int64
 	compacted  bool  // the topic is, so gaps are to be expected
+	rewritten  int64 // compaction has been at everything below
 	interval   int64 // index.interval.bytes, 0 when unknown
 	topic      *Topic
 	id         [16]byte // of partition.metadata, zero when it does not say
@@ -51,6 +53,11 @@ func (d *Data) factsOf(p *Partition) facts {
 	f.witnessed(d.points[highWatermarks][p.Name()], highWatermarks)
 	f.logStart = max(f.logStart, d.points[logStarts][p.Name()])
 	f.compacted = p.Topic == offsetsTopic || p.Topic == txnTopic || d.points[cleanerPoints][p.Name()] > 0
+	if text, err := p.read(progressName); err == nil {
+		// One that does not check is a finding of its own; it says that compaction was here, not how far.
+		progress, _ := commitlog.ReadProgress(text)
+		f.compacted, f.rewritten = true, max(progress.Rewritten, 1)
+	}
 	if f.topic != nil {
 		f.compacted = f.compacted || slices.Contains(splitList(f.topic.Config["cleanup.policy"]), "compact")
 		f.interval = defaultInterval
@@ -94,7 +101,9 @@ type ground struct {
 }
 
 func (d *Data) newGround(p *Partition, report func(Finding)) *ground {
-	return &ground{d: d, p: p, facts: d.factsOf(p), report: report, progress: func(int64) {}, first: true, epoch: -1}
+	c := &ground{d: d, p: p, facts: d.factsOf(p), report: report, progress: func(int64) {}, first: true, epoch: -1}
+	c.thinned = c.rewritten > 0
+	return c
 }
 
 // guesses tells that a replay of the log does not know all that the broker knew.

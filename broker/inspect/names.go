@@ -6,21 +6,24 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/millrace/millrace/broker/internal/logdir"
 )
 
-// Suffixes of the files in a partition's folder: see package commitlog. The digits before them are an offset.
+// Suffixes of the files in a partition's folder: see package logdir. The digits before them are an offset.
 const (
-	logSuffix      = ".log"
-	indexSuffix    = ".index"
-	timeSuffix     = ".timeindex"
-	txnSuffix      = ".txnindex"
-	sumSuffix      = ".txnsum" // ours alone
-	snapshotSuffix = ".snapshot"
+	logSuffix      = logdir.Log
+	indexSuffix    = logdir.Index
+	timeSuffix     = logdir.TimeIndex
+	txnSuffix      = logdir.TxnIndex
+	sumSuffix      = logdir.TxnSum // ours alone
+	snapshotSuffix = logdir.Snapshot
 	quorumSuffix   = ".checkpoint" // a snapshot of Kafka's metadata log: batches, as in a log file
-	swapSuffix     = ".swap"
+	swapSuffix     = logdir.Swap
 
-	epochsName   = "leader-epoch-checkpoint"
-	metadataName = "partition.metadata"
+	epochsName   = logdir.Epochs
+	metadataName = logdir.Metadata
+	progressName = logdir.Progress // ours; Kafka has one of that name for all partitions
 	quorumName   = "quorum-state"
 )
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/millrace/millrace/broker/internal/logdir"
 	"github.com/millrace/millrace/core/vfs"
 )
 
@@ -18,6 +19,14 @@ type Partition struct {
 	fs    vfs.FS
 	files []string // sorted
 	logs  []int64  // base offsets of the segments, ascending
+	swaps []swap   // compacted segments that are not in their place yet
+}
+
+// swap is a compacted segment that counts already, in place of all segments from base up to end, and lies under another name
+// until the next start.
+type swap struct {
+	base, end int64
+	name      string
 }
 
 // Name is topic-partition.
@@ -39,7 +48,15 @@ func (p *Partition) Bytes() (int64, error) {
 	return sum, nil
 }
 
-func (p *Partition) path(name string) string { return filepath.Join(p.Dir, name) }
+// path is where a file lies. The log of a compacted segment has its old name for who asks.
+func (p *Partition) path(name string) string {
+	for _, s := range p.swaps {
+		if name == fileName(s.base, logSuffix) {
+			return filepath.Join(p.Dir, s.name)
+		}
+	}
+	return filepath.Join(p.Dir, name)
+}
 
 func (p *Partition) has(name string) bool {
 	_, ok := slices.BinarySearch(p.files, name)
@@ -97,7 +114,29 @@ func (p *Partition) list() error {
 	if err != nil {
 		return fmt.Errorf("inspect: %w", err)
 	}
-	p.files = names
+	p.swaps = nil
+	for _, name := range names {
+		if base, end, ok := logdir.ParseSwap(name); ok {
+			p.swaps = append(p.swaps, swap{base, end, name})
+		}
+	}
+	p.files = p.visible(names)
 	p.logs = p.offsets(logSuffix)
 	return nil
+}
+
+// visible are the names of the files that count: not those of segments that a compacted one has replaced, but its log's.
+func (p *Partition) visible(names []string) []string {
+	if len(p.swaps) == 0 {
+		return names
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		offset, suffix, ok := parseName(name)
+		return ok && suffix != snapshotSuffix && slices.ContainsFunc(p.swaps, func(s swap) bool { return s.base <= offset && offset < s.end })
+	})
+	for _, s := range p.swaps {
+		names = append(names, fileName(s.base, logSuffix))
+	}
+	slices.Sort(names)
+	return names
 }

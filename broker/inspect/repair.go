@@ -100,6 +100,8 @@ func (d *Data) repairPartition(p *Partition, found []Finding, report func(Change
 	damaged := false
 	for _, f := range found {
 		switch {
+		case f.Severity == Rebuildable && f.File == progressName: // only the broker can: by another round of compaction
+			left(f)
 		case f.Severity == Rebuildable:
 			wrong[f.File] = true
 		case f.Severity > Note:

@@ -31,6 +31,9 @@ func (d *Data) Truncate(offset int64, report func(Change)) (saved string, err er
 		return "", fmt.Errorf("inspect: %w: %s is not the folder of one partition", ErrNoCut, d.Dir)
 	}
 	p := d.Partitions[0]
+	if len(p.swaps) > 0 {
+		return "", fmt.Errorf("inspect: %w: %s is the output of a compaction that a crash interrupted; start the broker once, which finishes it", ErrNoCut, p.swaps[0].name)
+	}
 	release, err := d.lock()
 	if err != nil {
 		return "", err

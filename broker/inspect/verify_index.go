@@ -240,10 +240,13 @@ func isAbort(b record.Batch, a isolation.AbortedTxn) bool {
 }
 
 // sameTxn compares an entry with what a replay gives. Where the replay has to guess what was open before it began, the last stable
-// offset is not compared.
+// offset is not compared, and the transaction may have begun earlier: compaction takes its first records first.
 func sameTxn(a, replayed isolation.AbortedTxn, guess bool) bool {
 	if guess {
 		a.LastStableOffset = replayed.LastStableOffset
+		if a.FirstOffset < replayed.FirstOffset {
+			a.FirstOffset = replayed.FirstOffset
+		}
 	}
 	return a == replayed
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
+	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/broker/internal/logdir"
 	"github.com/millrace/millrace/core/record"
 )
 
@@ -14,9 +17,7 @@ func (c *partitionCheck) leftovers() {
 	for _, name := range c.p.files {
 		base, suffix, ok := parseName(name)
 		if !ok || suffix != indexSuffix && suffix != timeSuffix && suffix != txnSuffix && suffix != sumSuffix {
-			if ok && suffix == swapSuffix {
-				c.find(Damage, name, -1, -1, "a compaction that was not brought to its end left this file")
-			}
+			c.passing(name)
 			continue
 		}
 		if c.p.has(fileName(base, logSuffix)) || c.orphans[base] != "" {
@@ -32,6 +33,25 @@ func (c *partitionCheck) leftovers() {
 		default:
 			c.find(Note, name, -1, -1, "an index without a log, behind all that was durable; the next start removes it")
 		}
+	}
+}
+
+// passing looks at a file that is half of something.
+func (c *partitionCheck) passing(name string) {
+	kind, ours := logdir.KindOf(name)
+	switch {
+	case name == progressName:
+		text, err := c.p.read(name)
+		if err == nil {
+			_, err = commitlog.ReadProgress(text)
+		}
+		if err != nil {
+			c.find(Rebuildable, name, 0, -1, "the progress of compaction can not be read: %v", err)
+		}
+	case ours && kind.Passing:
+		c.find(Note, name, -1, -1, "%s", kind.What)
+	case filepath.Ext(name) == swapSuffix:
+		c.find(Damage, name, -1, -1, "a compaction that another program did not bring to its end left this file")
 	}
 }
 

@@ -94,7 +94,7 @@ func (w *walk) file(name, suffix string, base int64) error {
 			return err
 		}
 		return w.emit(readSnapshot(name, data))
-	case epochsName, metadataName, quorumName:
+	case epochsName, metadataName, progressName, quorumName:
 		data, err := w.p.read(name)
 		if err != nil {
 			return err

@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/millrace/millrace/broker/internal/logdir"
 )
 
 // epochsName is Kafka's file for the leader epochs: a text of version 0, the number of lines, and lines of epoch and the
 // offset of its first batch.
-const epochsName = "leader-epoch-checkpoint"
+const epochsName = logdir.Epochs
 
 var errBadEpochs = errors.New("no leader epoch file")
 

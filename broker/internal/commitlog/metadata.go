@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/millrace/millrace/broker/internal/logdir"
 )
 
 // metadataName is Kafka's file that ties a folder to a topic id, so that the folder of a deleted topic is not taken for the
 // one of a new topic with the same name.
-const metadataName = "partition.metadata"
+const metadataName = logdir.Metadata
 
 // ErrTopicID says that a folder belongs to another topic of the same name.
 var ErrTopicID = errors.New("the folder belongs to another topic id")

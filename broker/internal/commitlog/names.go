@@ -1,25 +1,19 @@
 package commitlog
 
-import (
-	"fmt"
-	"path/filepath"
-	"strconv"
-	"strings"
-)
+import "github.com/millrace/millrace/broker/internal/logdir"
 
-// Suffixes of the files of a segment; all files of one have its base offset in 20 digits before it. A snapshot has the offset
-// up to which it knows the log.
+// Names of the files of a segment, see package logdir.
 const (
-	logSuffix      = ".log"
-	indexSuffix    = ".index"
-	timeSuffix     = ".timeindex"
-	txnSuffix      = ".txnindex"
-	txnSumSuffix   = ".txnsum"
-	snapshotSuffix = ".snapshot"
+	logSuffix      = logdir.Log
+	indexSuffix    = logdir.Index
+	timeSuffix     = logdir.TimeIndex
+	txnSuffix      = logdir.TxnIndex
+	txnSumSuffix   = logdir.TxnSum
+	snapshotSuffix = logdir.Snapshot
 
-	deletedSuffix = ".deleted" // a file that is on its way out
-	cleanedSuffix = ".cleaned" // compaction's output before it is complete
-	swapSuffix    = ".swap"    // compaction's output on its way in
+	deletedSuffix = logdir.Deleted
+	cleanedSuffix = logdir.Cleaned
+	swapSuffix    = logdir.Swap
 )
 
 // allSuffixes are those of a segment's files, the log last: an index without a log is a sign of damage.
@@ -29,15 +23,7 @@ var allSuffixes = [...]string{indexSuffix, timeSuffix, txnSuffix, txnSumSuffix, 
 // removes it.
 const DeletedDirSuffix = "-delete"
 
-func fileName(offset int64, suffix string) string { return fmt.Sprintf("%020d%s", offset, suffix) }
+func fileName(offset int64, suffix string) string { return logdir.Name(offset, suffix) }
 
 // parseName takes a file name apart; ok is false for a file that is none of a segment's.
-func parseName(name string) (offset int64, suffix string, ok bool) {
-	suffix = filepath.Ext(name)
-	digits := strings.TrimSuffix(name, suffix)
-	if len(digits) != 20 {
-		return 0, "", false
-	}
-	offset, err := strconv.ParseInt(digits, 10, 64)
-	return offset, suffix, err == nil && offset >= 0
-}
+func parseName(name string) (offset int64, suffix string, ok bool) { return logdir.Parse(name) }

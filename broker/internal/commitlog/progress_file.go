@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/millrace/millrace/broker/internal/logdir"
 )
 
 // progressName is our counterpart of Kafka's file of that name in the data folder: how far compaction has come. It lies in the
 // partition's folder, so that it comes and goes with it.
-const progressName = "cleaner-offset-checkpoint"
+const progressName = logdir.Progress
 
 // Progress is how far the compaction of a log has come. It is written before a round changes anything, and after it.
 type Progress struct {
@@ -23,6 +25,9 @@ func (p Progress) encode() []byte {
 	text := fmt.Appendf(nil, progressText, p.Cleaned, p.Rewritten, p.HorizonMs)
 	return fmt.Appendf(text, "crc: %08x\n", crc32.Checksum(text, castagnoli))
 }
+
+// ReadProgress reads the file's text, for a tool.
+func ReadProgress(text []byte) (Progress, error) { return decodeProgress(text) }
 
 func decodeProgress(text []byte) (p Progress, err error) {
 	var sum uint32

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/millrace/millrace/broker/internal/logdir"
 )
 
 // How a draft takes the place of its pieces, so that after a crash at any moment there are the old segments or the new one, whole:
@@ -160,25 +160,14 @@ func (l *Log) Settled() {
 }
 
 func swapName(pieces []Piece) string {
-	return fmt.Sprintf("%020d-%020d%s", pieces[0].Base, pieces[len(pieces)-1].End, swapSuffix)
-}
-
-// parseSwap takes the name of a swap file apart.
-func parseSwap(name string) (base, end int64, ok bool) {
-	a, b, found := strings.Cut(strings.TrimSuffix(name, swapSuffix), "-")
-	if !found || len(a) != 20 || len(b) != 20 {
-		return 0, 0, false
-	}
-	base, err1 := strconv.ParseInt(a, 10, 64)
-	end, err2 := strconv.ParseInt(b, 10, 64)
-	return base, end, err1 == nil && err2 == nil && 0 <= base && base < end
+	return logdir.SwapName(pieces[0].Base, pieces[len(pieces)-1].End)
 }
 
 // finishSwap does for a recovery what Settle does, but for the indexes, which are built again where they are missing. names are
 // those of the folder; what is left of them comes back.
 func (r *recovery) finishSwap(name string, names []string) ([]string, error) {
 	o := &r.l.o
-	base, end, ok := parseSwap(name)
+	base, end, ok := logdir.ParseSwap(name)
 	if !ok {
 		return nil, fmt.Errorf("%s: %s is left of a compaction that another program did not finish; start that program once more, "+
 			"or remove the file if its segment is whole", o.Name, name)
