@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"os"
@@ -22,14 +24,16 @@ func buildMillrace(ctx context.Context, dir string) (string, error) {
 	return bin, nil
 }
 
-// millrace is our server on a fresh folder.
-func millrace(bin, dir string) (*process, error) {
+const millraceName = "Millrace"
+
+// millrace is our server on a fresh folder, with more arguments where a workload needs them.
+func millrace(bin, dir string, args ...string) (*process, error) {
 	addr, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	return &process{name: "Millrace", dir: dir, addr: addr, command: func(ctx context.Context, p *process) *exec.Cmd {
-		return exec.CommandContext(ctx, bin, "server", "--data-dir", p.dir, "--listen", p.addr)
+	return &process{name: millraceName, dir: dir, addr: addr, command: func(ctx context.Context, p *process) *exec.Cmd {
+		return exec.CommandContext(ctx, bin, append([]string{"server", "--log-level", "warn", "--data-dir", p.dir, "--listen", p.addr}, args...)...)
 	}}, nil
 }
 
@@ -55,12 +59,10 @@ func kafka(lib, dir string) (*process, error) {
 			if err := os.WriteFile(config, []byte(kafkaProperties(p.addr, controller, p.dir)), 0o644); err != nil {
 				return err
 			}
-			id, err := java(ctx, "kafka.tools.StorageTool", "random-uuid").Output()
-			if err != nil {
-				return fmt.Errorf("random-uuid: %w", err)
-			}
-			words := strings.Fields(string(id))
-			out, err := java(ctx, "kafka.tools.StorageTool", "format", "-t", words[len(words)-1], "-c", config).CombinedOutput()
+			var id [16]byte
+			rand.Read(id[:])
+			id[0] &= 0x7f // the tool takes an id that begins with a dash for an option
+			out, err := java(ctx, "kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id[:]), "-c", config).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("format: %w\n%s", err, out)
 			}
@@ -86,4 +88,20 @@ func kafkaProperties(addr, controller, data string) string {
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
 		"group.initial.rebalance.delay.ms=0", "",
 	}, "\n")
+}
+
+// ceiling is an in-memory broker in Go that syncs nothing and checks little: this program, started with -serve-kfake.
+// What it reaches is what the client allows.
+func ceiling() (*process, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &process{name: "client's ceiling", addr: addr, command: func(ctx context.Context, p *process) *exec.Cmd {
+		return exec.CommandContext(ctx, self, "-serve-kfake", p.addr)
+	}}, nil
 }

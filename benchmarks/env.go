@@ -2,55 +2,115 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// env is what a workload gets: where the cluster is, how long to run, and where results go.
+// env is what a workload gets: where the cluster is, how long to run, and where figures go.
 type env struct {
 	broker  *process // nil when measuring a cluster by address
 	seeds   []string
-	seconds time.Duration // length of each timed workload
-	out     io.Writer     // where figures are shown as they come
-	figures []figure
+	dir     string                              // for files of the workload's own
+	fresh   func(name string) (*process, error) // makes another broker of ours; nil where there is none to make
+	seconds time.Duration                       // length of each timed workload
+	sheet   *sheet
 }
 
-// more adds a figure of which more is better, less one of which less is better.
-func (e *env) more(name string, value float64, unit string) { e.add(figure{name, unit, value, false}) }
-func (e *env) less(name string, value float64, unit string) { e.add(figure{name, unit, value, true}) }
-
-func (e *env) add(f figure) {
-	e.figures = append(e.figures, f)
-	fmt.Fprintf(e.out, "%-62s %s\n", f.name, format(f.value, f.unit))
+// sheet is what one run of one workload has found. It belongs to the workload until that returns.
+type sheet struct {
+	values map[string]float64
+	notes  map[string]string // by figure: what has to be said about it
 }
 
-// cpuPer adds the broker's processor time per operation since before.
-func (e *env) cpuPer(what string, before time.Duration, operations float64) {
+func newSheet() *sheet { return &sheet{values: map[string]float64{}, notes: map[string]string{}} }
+
+func (e *env) put(name string, v float64) { e.sheet.values[name] = v }
+
+// cpu is the processor time that the broker has used so far; 0 for a cluster by address.
+func (e *env) cpu() time.Duration {
+	if e.broker == nil {
+		return 0
+	}
+	return e.broker.cpu()
+}
+
+// putPer notes the broker's microseconds per operation; nothing for a cluster by address.
+func (e *env) putPer(name string, used time.Duration, operations float64) {
 	if e.broker == nil || operations == 0 {
 		return
 	}
-	e.less(what, float64((e.broker.cpu()-before).Nanoseconds())/operations/1000, "µs")
+	e.put(name, float64(used.Nanoseconds())/operations/1000)
 }
 
 func (e *env) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(e.seeds...)}, opts...)...)
 }
 
-// synced makes Kafka write each append to the disk before it answers; our broker does that anyway.
-var synced = map[string]*string{"flush.messages": kadm.StringPtr("1")}
-
-// topic creates a fresh topic and returns its name.
-func (e *env) topic(ctx context.Context, what string, partitions int32, config map[string]*string) (string, error) {
+func (e *env) admin(ctx context.Context, f func(context.Context, *kadm.Client) error) error {
 	cl, err := e.client()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer cl.Close()
+	return f(ctx, kadm.NewClient(cl))
+}
+
+// durable makes Kafka write each append to the disk before it answers; our broker does that anyway.
+var durable = map[string]*string{"flush.messages": kadm.StringPtr("1")}
+
+// relaxed makes our broker answer from the page cache, as Kafka does as shipped.
+var relaxed = map[string]*string{"durability": kadm.StringPtr("os")}
+
+// topic creates a fresh topic and returns its name when all its partitions can be written.
+func (e *env) topic(ctx context.Context, what string, partitions int32, config map[string]*string) (string, error) {
 	name := fmt.Sprintf("bench-%s-%d", what, time.Now().UnixNano())
-	_, err = kadm.NewClient(cl).CreateTopic(ctx, partitions, 1, config, name)
+	err := e.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
+		if _, err := adm.CreateTopic(ctx, partitions, 1, config, name); err != nil {
+			return err
+		}
+		return led(ctx, adm, 1, name)
+	})
 	return name, err
+}
+
+// relaxedTopic creates a topic that is not synced before the broker answers, and says how a producer has to ask for
+// acknowledgements there: with acks=all, which Kafka as shipped does not sync; a server of ours that knows no such topic
+// is asked with acks=1.
+func (e *env) relaxedTopic(ctx context.Context, what string) (topic string, acks kgo.Acks, how string, err error) {
+	if e.broker == nil || e.broker.name != millraceName {
+		topic, err = e.topic(ctx, what, 1, nil)
+		return topic, kgo.AllISRAcks(), "acks=all, as shipped", err
+	}
+	topic, err = e.topic(ctx, what, 1, relaxed)
+	if errors.Is(err, kerr.InvalidConfig) {
+		topic, err = e.topic(ctx, what, 1, nil)
+		return topic, kgo.LeaderAck(), "acks=1, as this server has no durability=os", err
+	}
+	return topic, kgo.AllISRAcks(), "acks=all, durability=os", err
+}
+
+// led waits until all partitions of the topics have a leader; no name means all topics, which must be that many at least.
+func led(ctx context.Context, adm *kadm.Client, least int, topics ...string) error {
+	for {
+		m, err := adm.Metadata(ctx, topics...)
+		if err != nil {
+			return err
+		}
+		ready := len(m.Topics) >= least
+		m.Topics.EachPartition(func(p kadm.PartitionDetail) { ready = ready && p.Err == nil && p.Leader >= 0 })
+		m.Topics.EachError(func(kadm.TopicDetail) { ready = false })
+		if ready {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
 }

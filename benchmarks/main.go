@@ -2,7 +2,9 @@
 // client; client and server share the machine.
 //
 //	make bench                                       # our server alone
-//	make bench-peers                                 # our server and Apache Kafka in turn, ratios into RESULTS.md
+//	make bench-peers                                 # our server, Apache Kafka and the client's ceiling in turn, into RESULTS.md
+//	make bench-alone                                 # what has to stay flat, and what has to stay bounded, into ALONE.md
+//	make profile-produce                             # one workload on our server, pprof files into bin/profiles
 //	go run ./benchmarks -brokers 127.0.0.1:9092      # the same workloads on a running cluster of the Kafka protocol
 //	go run ./benchmarks -only transactions,acks
 //
@@ -11,13 +13,9 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
-	"time"
 )
 
 func main() {
@@ -28,23 +26,24 @@ func main() {
 }
 
 func run() error {
-	var f flags
-	flag.StringVar(&f.brokers, "brokers", "", "measure this cluster (host:port,…) instead of our own server binary")
-	flag.StringVar(&f.only, "only", "", "comma-separated workloads: start,produce,acks,paced,transactions,pipeline,topics,restart")
-	flag.DurationVar(&f.seconds, "seconds", 4*time.Second, "length of each timed workload")
-	flag.StringVar(&f.kafka, "kafka", "", "folder of Apache Kafka's jars: measure it and our server in turn")
-	flag.IntVar(&f.rounds, "rounds", 3, "rounds of -kafka, at least 1")
-	flag.StringVar(&f.results, "results", "", "write the table of -kafka to this file")
-	flag.Parse()
-	if f.rounds < 1 {
-		return fmt.Errorf("-rounds is %d, must be at least 1", f.rounds)
+	f, err := parse()
+	if err != nil {
+		return err
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if f.brokers != "" {
-		return measure(ctx, &env{seeds: strings.Split(f.brokers, ","), seconds: f.seconds, out: os.Stdout}, f.only)
+	switch {
+	case f.kfake != "":
+		return serveKfake(ctx, f.kfake)
+	case f.brokers != "":
+		return measureCluster(ctx, f)
 	}
-	work, err := os.MkdirTemp("", "millrace-bench-")
+	if f.dir != "" {
+		if err := os.MkdirAll(f.dir, 0o755); err != nil {
+			return err
+		}
+	}
+	work, err := os.MkdirTemp(f.dir, "millrace-bench-")
 	if err != nil {
 		return err
 	}
@@ -53,17 +52,20 @@ func run() error {
 			fmt.Fprintln(os.Stderr, "benchmarks:", err)
 		}
 	}()
-	bin, err := buildMillrace(ctx, work)
-	if err != nil {
-		return err
+	bin := f.server
+	if bin == "" {
+		if bin, err = buildMillrace(ctx, work); err != nil {
+			return err
+		}
 	}
-	if f.kafka != "" {
+	switch {
+	case f.kafka != "":
 		return comparePeers(ctx, f, work, bin)
+	case f.profile != "":
+		return profile(ctx, f, work, bin)
+	case f.alone:
+		return measureAlone(ctx, f, work, bin)
 	}
-	p, err := millrace(bin, filepath.Join(work, "data"))
-	if err != nil {
-		return err
-	}
-	_, err = measureProcess(ctx, p, f.seconds, f.only)
-	return err
+	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: newTables(brokerWork(), nil)}
+	return s.turn(ctx, contender{side: ourSide, start: func(dir string) (*process, error) { return millrace(bin, dir) }}, brokerWork(), 0)
 }

@@ -4,83 +4,48 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 )
 
-// comparePeers measures our server and Apache Kafka alternately, each round on fresh folders, and writes medians, spread
-// and ratios.
+// comparePeers measures our server, Apache Kafka and the client's ceiling in turn, each round on fresh folders. The page
+// is written after every workload, so a run that is cut short leaves what it has.
 func comparePeers(ctx context.Context, f flags, work, bin string) error {
-	sides := []struct {
-		name string
-		make func(dir string) (*process, error)
-	}{
-		{"Millrace", func(dir string) (*process, error) { return millrace(bin, dir) }},
-		{"Apache Kafka", func(dir string) (*process, error) { return kafka(f.kafka, dir) }},
+	ctx, cancel := context.WithTimeoutCause(ctx, f.limit, fmt.Errorf("the run's limit of %v is over", f.limit))
+	defer cancel()
+	all := append(brokerWork(), diskWork()...)
+	t := newTables(all, section3)
+	t.head = "# Measured beside Apache Kafka\n\nWritten by `make bench-peers`; no figure here is typed by hand. What is compared, and how fairly: [README.md](README.md).\n\n" +
+		setting(ctx, work, f.kafka) + fmt.Sprintf("| timed part of a workload | %v, after a warm-up that is not counted |\n", f.seconds)
+	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: t}
+	if f.results != "" {
+		s.save = func() error { return replaceFile(f.results, t.page()) }
 	}
-	values := map[string][2][]float64{} // by figure, by side, by round
-	var order []figure
+	brokers := []contender{
+		{side: ourSide, start: func(dir string) (*process, error) { return millrace(bin, dir) }},
+		{side: kafkaSide, start: func(dir string) (*process, error) { return kafka(f.kafka, dir) }},
+		{side: clientSide, start: func(string) (*process, error) { return ceiling() }, skip: map[string]bool{"start": true, "topics": true, "restart": true}},
+	}
+	began := time.Now()
 	for round := range f.rounds {
-		for s := range sides {
-			side := (s + round) % 2 // whoever begins changes from round to round
-			dir := filepath.Join(work, fmt.Sprintf("%d-%d", round, side))
-			p, err := sides[side].make(dir)
-			if err != nil {
+		if err := s.disk(ctx); err != nil {
+			return err
+		}
+		for i := range brokers {
+			c := brokers[(i+round)%len(brokers)] // whoever begins changes from round to round
+			t.state = fmt.Sprintf("broken off in round %d of %d, at %s, after %v", round+1, f.rounds, sideNames[c.side], time.Since(began).Round(time.Second))
+			fmt.Fprintf(s.out, "\n-- round %d of %d: %s (%v)\n", round+1, f.rounds, sideNames[c.side], time.Since(began).Round(time.Second))
+			if err := s.turn(ctx, c, brokerWork(), round); err != nil {
 				return err
-			}
-			fmt.Printf("\n-- round %d of %d: %s\n", round+1, f.rounds, p.name)
-			figures, err := measureProcess(ctx, p, f.seconds, f.only)
-			if err != nil {
-				return err
-			}
-			if err := os.RemoveAll(dir); err != nil {
-				return err
-			}
-			for _, fig := range figures {
-				both, known := values[fig.name]
-				if !known {
-					order = append(order, fig)
-				}
-				both[side] = append(both[side], fig.value)
-				values[fig.name] = both
 			}
 		}
 	}
-	table := peersTable(f, order, values)
-	fmt.Printf("\n%s", table)
-	if f.results == "" {
+	t.state = fmt.Sprintf("complete, %d rounds in %v", f.rounds, time.Since(began).Round(time.Second))
+	if ctx.Err() != nil {
+		t.state = fmt.Sprintf("broken off, %v", context.Cause(ctx))
+	}
+	fmt.Fprintf(s.out, "\n%s", t.page())
+	if s.save == nil {
 		return nil
 	}
-	return os.WriteFile(f.results, []byte(table), 0o644)
-}
-
-func peersTable(f flags, order []figure, values map[string][2][]float64) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Measured beside Apache Kafka\n\nWritten by `make bench-peers` on %s; no figure here is typed by hand. %d rounds in turn, each on fresh folders, %v a\nworkload; "+
-		"medians, in brackets the lowest and the highest round. Client: franz-go on the same machine (%s/%s, %d cores, %s).\nMillrace answers acks=all after fsync; Kafka as shipped does not, "+
-		"and in the rows that say synced runs with flush.messages=1.\nRatio: Millrace against Kafka, so below 1 is better where less is better (marked ↓).\n\n",
-		time.Now().UTC().Format(time.DateOnly), f.rounds, f.seconds, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-	b.WriteString("| work | Millrace | Apache Kafka | ratio |\n|---|---|---|---|\n")
-	for _, fig := range order {
-		v := values[fig.name]
-		if len(v[0]) == 0 || len(v[1]) == 0 {
-			continue
-		}
-		ours, theirs := spreadOf(v[0]), spreadOf(v[1])
-		ratio, mark := "", ""
-		if theirs.median > 0 {
-			ratio = fmt.Sprintf("%.2f", ours.median/theirs.median)
-		}
-		if fig.less {
-			mark = " ↓"
-		}
-		fmt.Fprintf(&b, "| %s%s | %s | %s | %s |\n", fig.name, mark, cell(ours, fig.unit), cell(theirs, fig.unit), ratio)
-	}
-	return b.String()
-}
-
-func cell(s spread, unit string) string {
-	return fmt.Sprintf("%s (%s … %s)", format(s.median, unit), format(s.low, unit), format(s.high, unit))
+	return s.save()
 }

@@ -2,29 +2,55 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"sync"
+	"syscall"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // process is a broker that the benchmark starts, kills and starts again: ours or a peer's.
 type process struct {
+	vitals
 	name    string
-	dir     string // data folder
+	dir     string // data folder; empty: in memory
 	addr    string
 	prepare func(context.Context, *process) error     // once, before the first start; nil = nothing
 	command func(context.Context, *process) *exec.Cmd // what runs it
 	cmd     *exec.Cmd
-	log     strings.Builder
+	log     tail
 	ready   time.Duration // of the last start, from exec to the first answered request
+}
+
+// tail keeps the end of what a process prints.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 4 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if n := len(t.text); n > tailBytes {
+		t.text = append(t.text[:0], t.text[n-tailBytes:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
 }
 
 // freeAddress finds a free port on the loopback interface.
@@ -36,27 +62,30 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
+const startLimit = 2 * time.Minute
+
 // start runs the broker and waits until it has answered a request.
 func (p *process) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
 	if p.prepare != nil {
 		if err := p.prepare(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		p.prepare = nil
 	}
-	p.cmd = p.command(ctx, p)
-	p.log.Reset()
+	// The process outlives this call and its context.
+	p.cmd = p.command(context.WithoutCancel(ctx), p)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	began := time.Now()
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
+	p.pid = p.cmd.Process.Pid
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := ping(ctx, p.addr); err == nil {
+		if err := ping(p.addr); err == nil {
 			p.ready = time.Since(began)
 			return nil
 		}
@@ -68,33 +97,51 @@ func (p *process) start(ctx context.Context) error {
 	}
 }
 
-// ping asks for the versions of the APIs, on a connection of its own.
-func ping(ctx context.Context, addr string) error {
+// ping asks for the versions of the APIs (ApiVersions, version 0) and waits for an answer without an error.
+func ping(addr string) error {
 	c, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
-		return err // nobody listens yet; the client below would wait longer than that
-	}
-	if err := c.Close(); err != nil {
 		return err
 	}
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0))
-	if err != nil {
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return err
 	}
-	defer cl.Close()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return cl.Ping(ctx)
+	const correlation = 77
+	req := binary.BigEndian.AppendUint32(nil, 10)
+	req = binary.BigEndian.AppendUint16(req, 18)
+	req = binary.BigEndian.AppendUint16(req, 0)
+	req = binary.BigEndian.AppendUint32(req, correlation)
+	req = binary.BigEndian.AppendUint16(req, 0xffff) // no client id
+	if _, err := c.Write(req); err != nil {
+		return err
+	}
+	var head [10]byte // length, correlation, error code
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return err
+	}
+	if got := binary.BigEndian.Uint32(head[4:]); got != correlation {
+		return fmt.Errorf("the answer has correlation id %d, the request had %d", got, correlation)
+	}
+	if code := binary.BigEndian.Uint16(head[8:]); code != 0 {
+		return fmt.Errorf("error code %d", code)
+	}
+	return nil
 }
 
-// kill ends the broker with SIGKILL.
-func (p *process) kill() error {
-	if p.cmd == nil || p.cmd.ProcessState != nil {
+// kill ends the broker with SIGKILL, stop with SIGTERM.
+func (p *process) kill() error { return p.end(syscall.SIGKILL) }
+func (p *process) stop() error { return p.end(syscall.SIGTERM) }
+
+func (p *process) end(s syscall.Signal) error {
+	if p.cmd == nil || p.cmd.Process == nil || p.cmd.ProcessState != nil {
 		return nil
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
+	late := time.AfterFunc(30*time.Second, func() { _ = p.cmd.Process.Kill() /* it may have ended */ })
+	defer late.Stop()
 	var exit *exec.ExitError
 	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) { // an exit error is what a kill looks like
 		return err
@@ -102,62 +149,12 @@ func (p *process) kill() error {
 	return nil
 }
 
-// residentMB reads the broker's resident memory; 0 where /proc does not exist.
-func (p *process) residentMB() float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			if kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64); err == nil {
-				return kb / 1024
-			}
-		}
-	}
-	return 0
-}
-
-// ticksPerSecond is USER_HZ, which is 100 on every Linux that Go runs on.
-const ticksPerSecond = 100
-
-// cpu is the processor time that the broker has used since its start; 0 where /proc does not exist.
-func (p *process) cpu() time.Duration {
-	if p == nil {
-		return 0
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // the name in parentheses may hold spaces
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	var ticks int64
-	for _, f := range fields[11:13] { // utime, stime
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / ticksPerSecond
-}
-
-// openFiles counts the broker's descriptors; 0 where /proc does not exist.
-func (p *process) openFiles() int {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	return len(entries)
-}
-
 // logBytes is the size of all segments in the data folder.
 func (p *process) logBytes() (size int64, err error) {
-	err = filepath.WalkDir(p.dir, func(path string, d os.DirEntry, err error) error {
+	err = filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a file that went while we looked
+		}
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".log" {
 			return err
 		}

@@ -9,58 +9,87 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// benchProduceConsume writes records of 100 bytes and 1 KB with acks=all (synced on our server) and reads them back.
-func benchProduceConsume(ctx context.Context, e *env) error {
+func throughputWork() []workload {
+	var out []workload
 	for _, size := range []int{100, 1000} {
-		topic, err := e.topic(ctx, fmt.Sprintf("p%d", size), 6, nil)
-		if err != nil {
-			return err
+		name := fmt.Sprint(size)
+		unit := "rec/s"
+		if size > 100 {
+			unit = "MB/s"
 		}
-		cpu := e.broker.cpu()
-		written, took, err := produceFor(ctx, e, topic, size)
-		if err != nil {
-			return err
-		}
-		name := fmt.Sprintf("produce %d B, acks=all, 6 partitions", size)
-		e.throughput(name, written, took, size)
-		e.cpuPer(name+": broker CPU per record", cpu, float64(written))
-		cpu = e.broker.cpu()
-		if took, err = consume(ctx, e, topic, written); err != nil {
-			return err
-		}
-		name = fmt.Sprintf("consume %d B", size)
-		e.throughput(name, written, took, size)
-		e.cpuPer(name+": broker CPU per record", cpu, float64(written))
+		out = append(out, workload{name: "produce", extra: 90 * time.Second, figures: []figure{
+			more("produce-"+name, fmt.Sprintf("produce %d B, 6 partitions", size), unit),
+			less("produce-cpu-"+name, fmt.Sprintf("produce %d B: broker CPU per record", size), "µs"),
+			more("consume-"+name, fmt.Sprintf("consume %d B", size), unit),
+			less("consume-cpu-"+name, fmt.Sprintf("consume %d B: broker CPU per KB", size), "µs"),
+		}, run: func(ctx context.Context, e *env) error { return produceAndConsume(ctx, e, size, name) }})
 	}
+	return out
+}
+
+// produceAndConsume writes records with acks=all and reads all of them back.
+func produceAndConsume(ctx context.Context, e *env, size int, name string) error {
+	topic, err := e.topic(ctx, "p"+name, 6, nil)
+	if err != nil {
+		return err
+	}
+	p, err := produceFor(ctx, e, topic, size, e.seconds)
+	if err != nil {
+		return err
+	}
+	e.put("produce-"+name, rate(p.records, e.seconds, size))
+	e.putPer("produce-cpu-"+name, p.cpu, float64(p.records))
+	before := e.cpu()
+	took, err := consume(ctx, e, topic, p.total)
+	if err != nil {
+		return err
+	}
+	e.put("consume-"+name, rate(p.total, took, size))
+	e.putPer("consume-cpu-"+name, e.cpu()-before, float64(p.total)*float64(size)/1000)
 	return nil
 }
 
-// throughput adds records of 100 bytes as records, larger ones as bytes a second.
-func (e *env) throughput(name string, records int64, took time.Duration, size int) {
-	rate := float64(records) / took.Seconds()
+// rate is records a second for records of 100 bytes, MB a second for larger ones.
+func rate(records int64, took time.Duration, size int) float64 {
+	r := float64(records) / took.Seconds()
 	if size > 100 {
-		e.more(name, rate*float64(size)/1e6, "MB/s")
-		return
+		return r * float64(size) / 1e6
 	}
-	e.more(name, rate, "rec/s")
+	return r
 }
 
-func produceFor(ctx context.Context, e *env, topic string, size int) (int64, time.Duration, error) {
+// produced is what a producer at full speed did.
+type produced struct {
+	records, total int64         // acknowledged in the window, and at all
+	cpu            time.Duration // of the broker, in the window
+}
+
+// produceFor runs one producer at full speed: a second that does not count, then the window.
+func produceFor(ctx context.Context, e *env, topic string, size int, seconds time.Duration) (produced, error) {
 	cl, err := e.client(kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerLinger(5*time.Millisecond), kgo.MaxBufferedRecords(200_000), kgo.RecordPartitioner(kgo.StickyPartitioner()))
 	if err != nil {
-		return 0, 0, err
+		return produced{}, err
 	}
 	defer cl.Close()
-	value := make([]byte, size)
-	for i := range value {
-		value[i] = byte('a' + i%26)
-	}
+	value := letters(size)
 	var acked atomic.Int64
 	var failed atomic.Pointer[error]
-	began := time.Now()
+	from := time.Now().Add(time.Second)
+	to := from.Add(seconds)
+	type mark struct {
+		acked int64
+		cpu   time.Duration
+	}
+	marks := make(chan mark, 2)
+	go func() {
+		for _, at := range []time.Time{from, to} {
+			time.Sleep(time.Until(at))
+			marks <- mark{acked.Load(), e.cpu()}
+		}
+	}()
 	for n := 0; ; n++ {
-		if n%1024 == 0 && (time.Since(began) >= e.seconds || ctx.Err() != nil || failed.Load() != nil) {
+		if n%1024 == 0 && (!time.Now().Before(to) || ctx.Err() != nil || failed.Load() != nil) {
 			break
 		}
 		cl.Produce(ctx, &kgo.Record{Value: value}, func(_ *kgo.Record, err error) {
@@ -72,12 +101,21 @@ func produceFor(ctx context.Context, e *env, topic string, size int) (int64, tim
 		})
 	}
 	if err := cl.Flush(ctx); err != nil {
-		return 0, 0, err
+		return produced{}, err
 	}
 	if err := failed.Load(); err != nil {
-		return 0, 0, *err
+		return produced{}, *err
 	}
-	return acked.Load(), time.Since(began), nil
+	begin, end := <-marks, <-marks
+	return produced{end.acked - begin.acked, acked.Load(), end.cpu - begin.cpu}, nil
+}
+
+func letters(size int) []byte {
+	value := make([]byte, size)
+	for i := range value {
+		value[i] = byte('a' + i%26)
+	}
+	return value
 }
 
 func consume(ctx context.Context, e *env, topic string, count int64) (time.Duration, error) {
@@ -86,8 +124,6 @@ func consume(ctx context.Context, e *env, topic string, count int64) (time.Durat
 		return 0, err
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
 	began := time.Now()
 	for n := int64(0); n < count; {
 		fs := cl.PollFetches(ctx)

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+var (
+	segmentCounts   = []int{1, 100, 1000}
+	partitionCounts = []int{10, 1000, 10_000}
+)
+
+// costWork measures the processor time of the broker per append and per fetch while segments and partitions grow.
+func costWork() []workload {
+	seg := workload{name: "segments", extra: 2 * time.Minute, run: segmentCost}
+	for _, n := range segmentCounts {
+		seg.figures = append(seg.figures,
+			less(fmt.Sprintf("append-segments-%d", n), fmt.Sprintf("CPU per append, partition of %s", counted(n, "segment")), "µs"),
+			less(fmt.Sprintf("fetch-segments-%d", n), fmt.Sprintf("CPU per fetch at a random offset, partition of %s", counted(n, "segment")), "µs"))
+	}
+	par := workload{name: "partitions", extra: 4 * time.Minute, run: partitionCost}
+	for _, n := range partitionCounts {
+		par.figures = append(par.figures,
+			less(fmt.Sprintf("append-partitions-%d", n), fmt.Sprintf("CPU per append, %d partitions in turn", n), "µs"),
+			less(fmt.Sprintf("fetch-partitions-%d", n), fmt.Sprintf("CPU per fetch, %d partitions in turn", n), "µs"))
+	}
+	return []workload{seg, par}
+}
+
+// segmentCost fills three partitions with small segments, in number only different, and measures each.
+func segmentCost(ctx context.Context, e *env) error {
+	const segment = 1 << 20
+	for _, n := range segmentCounts {
+		topic, err := e.topic(ctx, fmt.Sprintf("segments%d", n), 1, map[string]*string{"segment.bytes": kadm.StringPtr(fmt.Sprint(segment))})
+		if err != nil {
+			return err
+		}
+		if n > 1 {
+			if err := fillSegments(ctx, e, topic, int64(n)*segment); err != nil {
+				return err
+			}
+			files, err := filepath.Glob(filepath.Join(e.broker.dir, topic+"-0", "*.log"))
+			if err != nil {
+				return err
+			}
+			if len(files) < n*9/10 {
+				return fmt.Errorf("%s has %d segments, want about %d", topic, len(files), n)
+			}
+		}
+		appended, err := appendCost(ctx, e, topic, 1)
+		if err != nil {
+			return err
+		}
+		e.put(fmt.Sprintf("append-segments-%d", n), appended)
+		fetched, err := fetchCost(ctx, e, topic, 1)
+		if err != nil {
+			return err
+		}
+		e.put(fmt.Sprintf("fetch-segments-%d", n), fetched)
+	}
+	return nil
+}
+
+// fillSegments writes batches of about 16 KB.
+func fillSegments(ctx context.Context, e *env, topic string, bytes int64) error {
+	cl, err := e.client(kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerLinger(5*time.Millisecond),
+		kgo.ProducerBatchMaxBytes(16<<10), kgo.MaxBufferedRecords(20_000))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	value := letters(1000)
+	first := kgo.AbortingFirstErrPromise(cl)
+	for range bytes / 1000 {
+		cl.Produce(ctx, &kgo.Record{Value: value}, first.Promise())
+	}
+	return first.Err()
+}
+
+// partitionCost starts a broker for each number of partitions and measures it.
+func partitionCost(ctx context.Context, e *env) error {
+	for _, n := range partitionCounts {
+		err := e.other(ctx, fmt.Sprintf("partitions%d", n), func(e *env) error {
+			topic, err := e.topic(ctx, "many", int32(n), nil)
+			if err != nil {
+				return err
+			}
+			if err := firstRecords(ctx, e, topic, int32(n)); err != nil {
+				return err
+			}
+			appended, err := appendCost(ctx, e, topic, int32(n))
+			if err != nil {
+				return err
+			}
+			e.put(fmt.Sprintf("append-partitions-%d", n), appended)
+			fetched, err := fetchCost(ctx, e, topic, int32(n))
+			if err != nil {
+				return err
+			}
+			e.put(fmt.Sprintf("fetch-partitions-%d", n), fetched)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstRecords writes one record into each partition.
+func firstRecords(ctx context.Context, e *env, topic string, partitions int32) error {
+	cl, err := e.client(kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	records := make([]*kgo.Record, partitions)
+	for i := range records {
+		records[i] = &kgo.Record{Partition: int32(i), Value: letters(100)}
+	}
+	return cl.ProduceSync(ctx, records...).FirstErr()
+}
+
+// appendCost has one client write one record at a time, and returns microseconds of the broker's processor time for each.
+func appendCost(ctx context.Context, e *env, topic string, partitions int32) (float64, error) {
+	o, err := eachClient(ctx, e, 1, func(ctx context.Context, i int, once func(func() error) bool) error {
+		return oneAtATime(ctx, e, topic, i, partitions, once)
+	})
+	if err != nil || o.operations == 0 {
+		return 0, err
+	}
+	return float64(o.cpu.Nanoseconds()) / o.operations / 1000, nil
+}
+
+// fetchCost has one client fetch one batch at a time from random offsets of partitions in turn.
+func fetchCost(ctx context.Context, e *env, topic string, partitions int32) (float64, error) {
+	d, err := e.detail(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	var ends kadm.ListedOffsets
+	err = e.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
+		ends, err = adm.ListEndOffsets(ctx, topic)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	w, err := dialWire(e.broker.addr)
+	if err != nil {
+		return 0, err
+	}
+	defer w.conn.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	p := int32(0)
+	o, err := eachClient(ctx, e, 1, func(_ context.Context, _ int, once func(func() error) bool) error {
+		for once(func() error {
+			p = (p + 131) % partitions
+			end, ok := ends.Lookup(topic, p)
+			if !ok || end.Offset == 0 {
+				return fmt.Errorf("%s-%d: no end offset", topic, p)
+			}
+			return w.fetchOnce(fetchOf(d, p, rng.Int64N(end.Offset), 1000))
+		}) {
+		}
+		return nil
+	})
+	if err != nil || o.operations == 0 {
+		return 0, err
+	}
+	return float64(o.cpu.Nanoseconds()) / o.operations / 1000, nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// setting describes what the figures depend on: machine, versions, time and commit.
+func setting(ctx context.Context, dir, kafkaLib string) string {
+	var b strings.Builder
+	line := func(what, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "| %s | %s |\n", what, value)
+		}
+	}
+	b.WriteString("| | |\n|---|---|\n")
+	line("begun", time.Now().UTC().Format("2006-01-02 15:04 MST"))
+	line("commit", commit(ctx))
+	line("machine", fmt.Sprintf("%s, %d cores, %s memory", processor(), runtime.NumCPU(), memory()))
+	line("system", strings.TrimSpace(runtime.GOOS+"/"+runtime.GOARCH+" "+firstLine("/proc/sys/kernel/osrelease")))
+	line("data folders on", fileSystem(dir))
+	line("load average at the start", load())
+	line("Go", runtime.Version())
+	line("client", "franz-go "+moduleVersion("github.com/twmb/franz-go")+", on the same machine, over TCP on loopback, no compression")
+	line("client's ceiling", "kfake "+moduleVersion("github.com/twmb/franz-go/pkg/kfake")+", in memory, a process of its own")
+	if kafkaLib != "" {
+		line("Apache Kafka", kafkaVersion(kafkaLib)+", one node (KRaft, combined), 1 GB heap, G1, other settings as shipped")
+		line("Java", javaVersion(ctx))
+	}
+	return b.String()
+}
+
+func firstLine(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
+}
+
+// valueOf finds a line "key : value" of a file in /proc.
+func valueOf(path, key string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+func processor() string {
+	if m := valueOf("/proc/cpuinfo", "model name"); m != "" {
+		return m
+	}
+	return "processor unknown"
+}
+
+func memory() string {
+	var kb int64
+	if _, err := fmt.Sscanf(valueOf("/proc/meminfo", "MemTotal"), "%d kB", &kb); err != nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d GB", (kb+1<<19)>>20)
+}
+
+func load() string {
+	words := strings.Fields(firstLine("/proc/loadavg"))
+	if len(words) < 3 {
+		return ""
+	}
+	return strings.Join(words[:3], " ")
+}
+
+// fileSystem is the type of the file system that holds dir: an fsync of a file in memory says nothing.
+func fileSystem(dir string) string {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return ""
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	best, found := "", ""
+	for line := range strings.Lines(string(mounts)) {
+		words := strings.Fields(line)
+		if len(words) < 3 || len(words[1]) < len(best) {
+			continue
+		}
+		if rel, err := filepath.Rel(words[1], dir); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+			best, found = words[1], words[2]
+		}
+	}
+	return found
+}
+
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	s := strings.TrimSpace(string(out))
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no").Output()
+	if err == nil {
+		for line := range strings.Lines(string(changed)) {
+			if !strings.Contains(line, "benchmarks/") || strings.Contains(line, ".go") { // not the pages that this program writes
+				return s + ", with changes that are not committed"
+			}
+		}
+	}
+	return s
+}
+
+func moduleVersion(path string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, d := range info.Deps {
+		if d.Path == path {
+			return d.Version
+		}
+	}
+	return "unknown"
+}
+
+func kafkaVersion(lib string) string {
+	jars, err := filepath.Glob(filepath.Join(lib, "kafka_2.13-*.jar"))
+	if err != nil || len(jars) == 0 {
+		return "unknown"
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), "kafka_2.13-"), ".jar")
+}
+
+func javaVersion(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "java", "-version").CombinedOutput()
+	if err != nil {
+		return "unknown"
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.TrimSpace(lines[min(1, len(lines)-1)])
+}
