@@ -43,6 +43,8 @@ func all() []testCase {
 	cs = append(cs, produceCases...)
 	cs = append(cs, edgeCases...)
 	cs = append(cs, fetchCases...)
+	cs = append(cs, sessionCases...)
+	cs = append(cs, bounceCases...)
 	cs = append(cs, groupCases...)
 	cs = append(cs, storageCases...)
 	cs = append(cs, cleanCases...)
