@@ -2,10 +2,13 @@ package api
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/txn/wire"
 )
 
 // TestTransactionsAskTheHook: each request of a transaction is refused by the hook alone,
@@ -19,9 +22,9 @@ func TestTransactionsAskTheHook(t *testing.T) {
 		allow   kmsg.ACLResourceType // everything of this type is allowed
 		want    int16
 	}{
-		"InitProducerId with an id": {5, &kmsg.InitProducerIDRequest{TransactionalID: &txnID}, handleInitProducerID,
+		"InitProducerId with an id": {5, initProducer(&txnID, false), handleInitProducerID,
 			kmsg.ACLResourceTypeCluster, kerr.TransactionalIDAuthorizationFailed.Code},
-		"InitProducerId without": {5, &kmsg.InitProducerIDRequest{}, handleInitProducerID,
+		"InitProducerId without": {5, initProducer(nil, false), handleInitProducerID,
 			kmsg.ACLResourceTypeTransactionalId, kerr.ClusterAuthorizationFailed.Code},
 		"AddPartitionsToTxn by a client": {3, &kmsg.AddPartitionsToTxnRequest{
 			TransactionalID: txnID, Topics: []kmsg.AddPartitionsToTxnRequestTopic{{Topic: "t", Partitions: []int32{0}}},
@@ -62,6 +65,8 @@ func codes(v reflect.Value) []int16 {
 		switch {
 		case v.Type().Field(i).Name == "ErrorCode" && f.Int() != 0:
 			out = append(out, int16(f.Int()))
+		case v.Type().Field(i).Anonymous:
+			out = append(out, codes(f)...)
 		case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct:
 			for k := range f.Len() {
 				out = append(out, codes(f.Index(k))...)
@@ -69,4 +74,28 @@ func codes(v reflect.Value) []int16 {
 		}
 	}
 	return out
+}
+
+func initProducer(id *string, twoPhase bool) *wire.InitProducerIDRequest {
+	req := wire.NewInitProducerIDRequest()
+	req.TransactionalID, req.Enable2PC = id, twoPhase
+	return req
+}
+
+// TestTwoPhaseCommitIsAskedFor: WRITE on a transactional id is not enough to begin transactions that no clock ends.
+func TestTwoPhaseCommitIsAskedFor(t *testing.T) {
+	txnID := "orders"
+	var asked []string
+	s := &Server{Authorize: func(_ string, op kmsg.ACLOperation, kind kmsg.ACLResourceType, name string) bool {
+		asked = append(asked, OperationName(op)+" on "+kind.String()+" "+name)
+		return op == kmsg.ACLOperationWrite
+	}}
+	var code int16
+	handleInitProducerID(s, &Call{Version: 6, Req: initProducer(&txnID, true)}, func(r kmsg.Response) {
+		code = r.(*wire.InitProducerIDResponse).ErrorCode
+	})
+	want := []string{"WRITE on TRANSACTIONAL_ID orders", "TWO_PHASE_COMMIT on TRANSACTIONAL_ID orders"}
+	if code != kerr.TransactionalIDAuthorizationFailed.Code || !slices.Equal(asked, want) {
+		t.Errorf("code %d after %q, want TRANSACTIONAL_ID_AUTHORIZATION_FAILED after %q", code, asked, want)
+	}
 }
