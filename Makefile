@@ -11,7 +11,7 @@ TESTFLAGS ?=
 
 .PHONY: help
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## flights in, an exactly-once result out, killed twice in the middle
@@ -25,16 +25,35 @@ test: ## all tests (under the race detector where a C compiler exists)
 build: ## bin/millrace
 	$(GO) build -trimpath -o bin/millrace ./cmd/millrace
 
+# Data folders of benchmarks go to a real disk: a folder for temporary files may be in memory.
+BENCHDIR ?= bin/bench
+BENCHFLAGS ?=
+
 .PHONY: bench
-bench: ## the figures of the README, printed as a table (a few minutes)
-	$(GO) run ./benchmarks
+bench: ## the figures of the README on our server alone, printed (two minutes)
+	$(GO) run ./benchmarks -dir $(BENCHDIR) $(BENCHFLAGS)
 
 KAFKA_JARS ?= bin/kafka
 
 .PHONY: bench-peers
-bench-peers: ## the same work on our server and on Apache Kafka in turn, into benchmarks/RESULTS.md (needs Java 17 and Maven)
+bench-peers: ## ours, Apache Kafka and the client's ceiling in turn, into benchmarks/RESULTS.md (Java 17, Maven; at most 15 minutes)
 	@[ -d $(KAFKA_JARS) ] || mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(KAFKA_JARS))
-	$(GO) run ./benchmarks -kafka $(KAFKA_JARS) -results benchmarks/RESULTS.md
+	$(GO) build -trimpath -o bin/benchmarks ./benchmarks
+	bin/benchmarks -kafka $(KAFKA_JARS) -results benchmarks/RESULTS.md -dir $(BENCHDIR) $(BENCHFLAGS)
+
+.PHONY: bench-alone
+bench-alone: ## what has to stay flat or bounded on our server, into benchmarks/ALONE.md (10 minutes)
+	$(GO) run ./benchmarks -alone -results benchmarks/ALONE.md -dir $(BENCHDIR) $(BENCHFLAGS)
+
+# profile-start is a Go benchmark: one start is too short to be sampled.
+.PHONY: profile-start
+profile-start:
+	@mkdir -p bin/profiles/start
+	$(GO) test -run '^$$' -bench Start -benchtime 100x -o bin/profiles/start/broker.test -outputdir bin/profiles/start \
+		-cpuprofile cpu.pprof -memprofile heap.pprof -mutexprofile mutex.pprof -blockprofile block.pprof ./broker
+
+profile-%: ## pprof files of our server at one workload (produce, acks, paced, transactions, pipeline, topics, start), into bin/profiles
+	$(GO) run ./benchmarks -only $* -profile bin/profiles/$* -dir $(BENCHDIR) $(BENCHFLAGS)
 
 .PHONY: soak
 soak: ## the long forms of the kill and power-cut tests (about 20 minutes)
