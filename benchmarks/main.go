@@ -53,7 +53,11 @@ func run() error {
 		}
 	}()
 	bin := f.server
-	if bin == "" {
+	if bin != "" {
+		if _, err := os.Stat(bin); err != nil {
+			return fmt.Errorf("-server: %w", err)
+		}
+	} else {
 		if bin, err = buildMillrace(ctx, work); err != nil {
 			return err
 		}

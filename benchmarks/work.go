@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ type workload struct {
 	name    string // what -only chooses it by; several may share one
 	figures []figure
 	extra   time.Duration // what it may take beside the timed part
+	grace   time.Duration // after its end; 10 s where it is 0
 	process bool          // needs a broker that this program started
 	run     func(context.Context, *env) error
 }
@@ -45,7 +47,7 @@ func (w workload) do(ctx context.Context, e env) (*sheet, error) {
 	case <-ctx.Done():
 		select {
 		case err = <-done:
-		case <-time.After(10 * time.Second):
+		case <-time.After(cmp.Or(w.grace, 10*time.Second)):
 			return newSheet(), fmt.Errorf("%w: %w", errHangs, context.Cause(ctx))
 		}
 	}
