@@ -123,6 +123,7 @@ func (b *Broker) start(o seam.Options) error {
 	}
 	manager := replicas.New(replicas.Options{
 		FS: base.fs, Dir: base.dir, Flusher: base.flusher, Clock: base.clock, Logger: base.logger, Durable: base.durable,
+		Static: b.config.static(),
 	})
 	server := &api.Server{
 		Config: b.apiConfig(base.folder.nodeID), Clock: base.clock, Logger: base.logger, Random: base.random,
@@ -149,6 +150,9 @@ func (b *Broker) start(o seam.Options) error {
 		return err
 	}
 	if err := manager.Sweep(server.Meta.Image()); err != nil {
+		return err
+	}
+	if err := b.raiseEpochs(base, server.Meta, manager); err != nil {
 		return err
 	}
 	if err := b.startCoordinators(base, server); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/broker/internal/compact"
+	"github.com/millrace/millrace/broker/internal/metadata"
 )
 
 // Config says how to start a broker. The zero value is a broker in memory
@@ -38,6 +39,15 @@ type Config struct {
 	// topic get when they are created; 4 by default. Few partitions mean few files
 	// to sync for a commit.
 	InternalPartitions int32
+
+	// Durability is what an acknowledgement waits for, where a topic does not say (millrace.durability): "fsync", the default, until
+	// the disk has the record; "interval" or "os" until the kernel has it, with a sync every FlushInterval, or whenever the kernel
+	// likes. docs/durability.md says what each may lose. The broker's own topics, metadata and the decisions of transactions are
+	// always synced.
+	Durability string
+	// FlushInterval is how long a record may lie unsynced under a relaxed durability, where a topic does not say (flush.ms). 0 is a
+	// second under interval, and for ever under os.
+	FlushInterval time.Duration
 
 	// GroupInitialRebalanceDelay is how long the first rebalance of an empty group
 	// waits for more members; 3 s by default as in Kafka. Tests set a millisecond.
@@ -101,6 +111,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("broker: DefaultPartitions is %d, must be between 1 and %d", c.DefaultPartitions, maxPartitions)
 	case c.InternalPartitions < 1 || c.InternalPartitions > maxPartitions:
 		return fmt.Errorf("broker: InternalPartitions is %d, must be between 1 and %d", c.InternalPartitions, maxPartitions)
+	case metadata.TopicConfig(metadata.Durability).Validate("Durability", c.Durability) != nil:
+		return fmt.Errorf("broker: Durability is %q, must be fsync, interval or os", c.Durability)
+	case c.FlushInterval != 0 && c.FlushInterval < time.Millisecond:
+		return fmt.Errorf("broker: FlushInterval is %v, must be at least 1ms (0: as Durability says)", c.FlushInterval)
 	case c.GroupInitialRebalanceDelay > maxGroupDelay:
 		return fmt.Errorf("broker: GroupInitialRebalanceDelay is %v, must be at most %v", c.GroupInitialRebalanceDelay, maxGroupDelay)
 	case c.GroupMinSessionTimeout < time.Millisecond:
@@ -158,6 +172,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.InternalPartitions == 0 {
 		c.InternalPartitions = 4
+	}
+	if c.Durability == "" {
+		c.Durability = metadata.DurabilityFsync
 	}
 	for _, d := range []struct {
 		field *time.Duration

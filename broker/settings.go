@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/broker/internal/api"
+	"github.com/millrace/millrace/broker/internal/metadata"
 )
 
 const (
@@ -31,6 +32,7 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 		DefaultPartitions:       c.DefaultPartitions,
 		MaxPartitionsPerRequest: maxPartitionsPerRequest,
 		FetchMaxBytes:           fetchMaxBytes,
+		Static:                  c.static(),
 		Settings: []api.Setting{
 			setting("auto.create.topics.enable", strconv.FormatBool(!c.NoAutoCreate), kmsg.ConfigTypeBoolean,
 				"Whether a missing topic is created when a client asks for it."),
@@ -42,7 +44,6 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 			setting("log.dirs", c.Dir, kmsg.ConfigTypeString, "The data folder; empty when everything is in memory."),
 			ms("log.cleaner.backoff.ms", c.CompactionInterval, "How often compaction looks for topics that are dirty enough."),
 			ms("log.retention.check.interval.ms", c.RetentionCheckInterval, "How often retention looks for old segments."),
-			integer("min.insync.replicas", 1, "Replicas that acks=all waits for."),
 			integer("node.id", int64(nodeID), "Id of this broker."),
 			integer("num.partitions", int64(c.DefaultPartitions), "Partitions of a topic whose creator does not say."),
 			ms("producer.id.expiration.ms", c.ProducerIDExpiration, "How long a partition remembers a quiet producer."),
@@ -53,4 +54,13 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 			ms("transactional.id.expiration.ms", c.TransactionalIDExpiration, "How long a transactional id at rest is remembered."),
 		},
 	}
+}
+
+// static is what the broker was started with of what topics take over. Without a FlushInterval the durability has a say in it.
+func (c *Config) static() metadata.Static {
+	s := metadata.Static{metadata.Durability: c.Durability}
+	if c.FlushInterval > 0 {
+		s[metadata.TopicConfig(metadata.FlushMs).Synonym] = strconv.FormatInt(c.FlushInterval.Milliseconds(), 10)
+	}
+	return s
 }

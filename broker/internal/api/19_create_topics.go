@@ -86,7 +86,7 @@ func (s *Server) createTopic(c *Call, rt *kmsg.CreateTopicsRequestTopic, im *met
 	row := kmsg.NewCreateTopicsResponseTopic()
 	row.Topic, row.TopicID, row.NumPartitions, row.ReplicationFactor = rt.Topic, id, n, 1
 	if s.Authorize(c.Principal, kmsg.ACLOperationDescribeConfigs, kmsg.ACLResourceTypeTopic, rt.Topic) {
-		row.Configs = createdConfigs(config)
+		row.Configs = createdConfigs(im.Settings(&metadata.Topic{Name: rt.Topic, Config: config}, s.Config.Static))
 	} else {
 		row.ConfigErrorCode = kerr.TopicAuthorizationFailed.Code
 		row.NumPartitions, row.ReplicationFactor = -1, -1
@@ -133,10 +133,10 @@ func topicConfig(configs []kmsg.CreateTopicsRequestTopicConfig) (map[string]stri
 		if kv.Value == nil {
 			return nil, &refusal{kerr.InvalidConfig.Code, "Null value not supported for topic configs: " + kv.Name}
 		}
-		if err := metadata.ValidateTopicConfig(kv.Name, *kv.Value); err != nil {
-			return nil, &refusal{kerr.InvalidConfig.Code, err.Error()}
-		}
 		out[kv.Name] = *kv.Value
+	}
+	if err := metadata.ValidateTopicConfigs(out); err != nil {
+		return nil, &refusal{kerr.InvalidConfig.Code, err.Error()}
 	}
 	return out, nil
 }
@@ -200,21 +200,15 @@ func (s *Server) assignedCount(rt *kmsg.CreateTopicsRequestTopic) (int32, error)
 }
 
 // createdConfigs lists a new topic's whole configuration.
-func createdConfigs(config map[string]string) []kmsg.CreateTopicsResponseTopicConfig {
+func createdConfigs(settings metadata.Settings) []kmsg.CreateTopicsResponseTopicConfig {
 	var out []kmsg.CreateTopicsResponseTopicConfig
 	for _, k := range metadata.TopicConfigs() {
 		if k.Hidden {
 			continue
 		}
+		v := settings.InForce(&k)
 		row := kmsg.NewCreateTopicsResponseTopicConfig()
-		row.Name, row.Source = k.Name, int8(kmsg.ConfigSourceDefaultConfig)
-		value, set := config[k.Name]
-		if set {
-			row.Source = int8(kmsg.ConfigSourceDynamicTopicConfig)
-		} else {
-			value = k.Default
-		}
-		row.Value = kmsg.StringPtr(value)
+		row.Name, row.Value, row.Source = k.Name, kmsg.StringPtr(v.Value), int8(v.Source)
 		out = append(out, row)
 	}
 	return out

@@ -13,9 +13,10 @@ import (
 // DescribeConfigs: versions 1 to 4.
 //
 // Topic configurations come from the one table in metadata, with where each value
-// is from, synonyms and documentation where asked for; broker configurations are
-// the settings of this process, read only. A null or empty list of names means all,
-// an unknown name gives no row, as in Kafka.
+// is from, synonyms and documentation where asked for. Broker configurations are the
+// broker-level names of that table, which can be changed, and the settings of this
+// process, which can not. A null or empty list of names means all, an unknown name
+// gives no row, as in Kafka.
 //
 //   - UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION
 //   - TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED: no DESCRIBE_CONFIGS
@@ -68,65 +69,62 @@ func (s *Server) describeTopic(c *Call, r *kmsg.DescribeConfigsRequestResource, 
 	if t == nil {
 		return nil, &refusal{kerr.UnknownTopicOrPartition.Code, ""}
 	}
-	var out []kmsg.DescribeConfigsResponseResourceConfig
-	for _, k := range metadata.TopicConfigs() {
-		if k.Hidden || !wantedConfig(r, k.Name) {
+	return describeKeys(r, req, s.Meta.Image().Settings(t, s.Config.Static), func(k *metadata.ConfigKey) string { return k.Name }), nil
+}
+
+// describeKeys lists the keys of the table, under the name that nameOf gives them; "" leaves one out.
+func describeKeys(r *kmsg.DescribeConfigsRequestResource, req *kmsg.DescribeConfigsRequest, settings metadata.Settings, nameOf func(*metadata.ConfigKey) string) (out []kmsg.DescribeConfigsResponseResourceConfig) {
+	keys := metadata.TopicConfigs()
+	for i := range keys {
+		k := &keys[i]
+		name := nameOf(k)
+		if k.Hidden || name == "" || !wantedConfig(r, name) {
 			continue
 		}
-		value, set := t.Config[k.Name]
-		if !set {
-			value = k.Default
-		}
+		v := settings.InForce(k)
 		row := kmsg.NewDescribeConfigsResponseResourceConfig()
-		row.Name, row.Value, row.ConfigType = k.Name, kmsg.StringPtr(value), kmsg.ConfigType(k.Type)
-		row.Source = kmsg.ConfigSourceDefaultConfig
-		if set {
-			row.Source = kmsg.ConfigSourceDynamicTopicConfig
-		}
-		row.IsDefault = !set
+		row.Name, row.Value, row.ConfigType = name, kmsg.StringPtr(v.Value), kmsg.ConfigType(k.Type)
+		row.Source = kmsg.ConfigSource(v.Source)
+		row.IsDefault = v.Source == metadata.FromDefault
 		if req.IncludeSynonyms {
-			row.ConfigSynonyms = topicSynonyms(&k, value, set)
+			for _, v := range settings.Values(k) {
+				synonym := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
+				synonym.Name, synonym.Value, synonym.Source = v.Name, kmsg.StringPtr(v.Value), kmsg.ConfigSource(v.Source)
+				row.ConfigSynonyms = append(row.ConfigSynonyms, synonym)
+			}
 		}
 		if req.IncludeDocumentation {
 			row.Documentation = kmsg.StringPtr(k.Doc)
 		}
 		out = append(out, row)
 	}
-	return out, nil
-}
-
-// topicSynonyms lists where a value could come from, the one in force first.
-func topicSynonyms(k *metadata.ConfigKey, value string, set bool) []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym {
-	var out []kmsg.DescribeConfigsResponseResourceConfigConfigSynonym
-	add := func(name, value string, source kmsg.ConfigSource) {
-		row := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
-		row.Name, row.Value, row.Source = name, kmsg.StringPtr(value), source
-		out = append(out, row)
-	}
-	if set {
-		add(k.Name, value, kmsg.ConfigSourceDynamicTopicConfig)
-	}
-	if k.Synonym != "" {
-		add(k.Synonym, k.Default, kmsg.ConfigSourceDefaultConfig)
-	}
 	return out
 }
 
-// describeBroker lists the settings of this process that have a name in Kafka.
+// describeBroker lists the settings of this process that have a name in Kafka, and those that topics take over where they do not
+// say themselves. Without a name it lists only what was set for all brokers.
 func (s *Server) describeBroker(c *Call, r *kmsg.DescribeConfigsRequestResource, req *kmsg.DescribeConfigsRequest) ([]kmsg.DescribeConfigsResponseResourceConfig, error) {
 	if !s.Authorize(c.Principal, kmsg.ACLOperationDescribeConfigs, kmsg.ACLResourceTypeCluster, clusterResource) {
 		return nil, kerr.ClusterAuthorizationFailed
 	}
-	if r.ResourceName != "" {
-		id, err := strconv.ParseInt(r.ResourceName, 10, 32)
-		switch {
-		case err != nil:
-			return nil, &refusal{kerr.InvalidRequest.Code, "Broker id must be an integer, but it is: " + r.ResourceName}
-		case int32(id) != s.Config.NodeID:
-			return nil, &refusal{kerr.InvalidRequest.Code, fmt.Sprintf("Unexpected broker id, expected %d or empty string, but received %s", s.Config.NodeID, r.ResourceName)}
-		}
+	im := s.Meta.Image()
+	if r.ResourceName == metadata.AllBrokers {
+		all := im.Broker(metadata.AllBrokers)
+		return describeKeys(r, req, im.BrokersSettings(), func(k *metadata.ConfigKey) string {
+			if _, set := all[k.Synonym]; !set {
+				return ""
+			}
+			return k.Synonym
+		}), nil
 	}
-	var out []kmsg.DescribeConfigsResponseResourceConfig
+	id, err := strconv.ParseInt(r.ResourceName, 10, 32)
+	switch {
+	case err != nil:
+		return nil, &refusal{kerr.InvalidRequest.Code, "Broker id must be an integer, but it is: " + r.ResourceName}
+	case int32(id) != s.Config.NodeID:
+		return nil, &refusal{kerr.InvalidRequest.Code, fmt.Sprintf("Unexpected broker id, expected %d or empty string, but received %s", s.Config.NodeID, r.ResourceName)}
+	}
+	out := describeKeys(r, req, im.BrokerSettings(s.Config.Static), func(k *metadata.ConfigKey) string { return k.Synonym })
 	for _, k := range s.Config.Settings {
 		if !wantedConfig(r, k.Name) {
 			continue

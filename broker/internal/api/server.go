@@ -59,8 +59,10 @@ type Config struct {
 	// FetchMaxBytes bounds one Fetch answer, whatever the client asks for.
 	FetchMaxBytes int32
 	// Settings are the broker's configuration as DescribeConfigs tells it, sorted
-	// by name.
+	// by name, without what topics take over.
 	Settings []Setting
+	// Static is what this broker was started with of what topics take over.
+	Static metadata.Static
 }
 
 // Setting is one broker configuration under Kafka's name for it.

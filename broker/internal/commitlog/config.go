@@ -12,6 +12,9 @@ type Config struct {
 	SegmentBytes int64
 	// SegmentMs is the age at which it is [segment.ms], measured by the batches' own timestamps as Kafka does. 0 is 7 days.
 	SegmentMs int64
+	// SegmentJitterMs is the most that is taken off SegmentMs, another part of it for each segment, so that logs that began together do
+	// not all roll together [segment.jitter.ms].
+	SegmentJitterMs int64
 	// IndexIntervalBytes is how many bytes of batches lie between two index entries [index.interval.bytes]. 0 is 4096.
 	IndexIntervalBytes int64
 	// IndexBytes bounds each index file; a full one closes the segment [segment.index.bytes]. 0 is 10 MiB.
@@ -100,6 +103,7 @@ func (c Config) Validate() error {
 	}{
 		{"segment.bytes", c.SegmentBytes, minSegmentBytes, maxSegmentBytes},
 		{"segment.ms", c.SegmentMs, 1, math.MaxInt64},
+		{"segment.jitter.ms", c.SegmentJitterMs, 0, math.MaxInt64},
 		{"index.interval.bytes", c.IndexIntervalBytes, 1, math.MaxInt32},
 		{"segment.index.bytes", c.IndexBytes, minIndexBytes, maxSegmentBytes},
 		{"max.message.bytes", int64(c.MaxMessageBytes), 1, math.MaxInt32},

@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math"
 	"path/filepath"
@@ -231,8 +232,22 @@ func (l *Log) mustRoll(s *segment, b record.Batch, nowMs int64) bool {
 	if ts := b.MaxTimestamp(); s.firstTime > noTimestamp && ts > noTimestamp {
 		age = ts - s.firstTime
 	}
-	return size > l.config.SegmentBytes-int64(len(b)) || age > l.config.SegmentMs ||
+	return size > l.config.SegmentBytes-int64(len(b)) || l.tooOld(s, age) ||
 		b.LastOffset()-s.base > math.MaxInt32 || s.full(l.config.IndexBytes)
+}
+
+// tooOld tells whether a segment of that age is to be closed. The jitter is drawn from the log's name and the segment's first offset:
+// a restart does not draw again.
+func (l *Log) tooOld(s *segment, ageMs int64) bool {
+	jitter := min(l.config.SegmentJitterMs, l.config.SegmentMs)
+	if jitter == 0 || ageMs <= l.config.SegmentMs-jitter {
+		return ageMs > l.config.SegmentMs
+	}
+	h := fnv.New64a()
+	if _, err := fmt.Fprint(h, l.o.Name, s.base); err != nil {
+		panic(err) // a hash takes everything
+	}
+	return ageMs > l.config.SegmentMs-int64(h.Sum64()%uint64(jitter))
 }
 
 // roll seals the active segment and begins a new one at the log's end. All that it does to the disk is to create one empty

@@ -105,7 +105,7 @@ func (l *Log) RollAt(end, nowMs int64) (done bool, err error) {
 // would have done it, but none came. The append lock is held.
 func (l *Log) RollIdle(nowMs int64) (done bool, err error) {
 	s := l.active()
-	if s.size.Load() == 0 || nowMs-s.createdMs <= l.config.SegmentMs {
+	if s.size.Load() == 0 || !l.tooOld(s, nowMs-s.createdMs) {
 		return false, nil
 	}
 	return true, l.roll(nowMs)

@@ -11,6 +11,7 @@ func Empty(clusterID string, nodeID int32) *Image {
 		ClusterID: clusterID, NodeID: nodeID,
 		Features: map[string]int16{},
 		byName:   map[string]*Topic{}, byID: map[ID]*Topic{}, removed: map[ID]struct{}{},
+		brokers: map[string]map[string]string{},
 	}
 }
 
@@ -69,6 +70,17 @@ func (im *Image) apply(c Change, own map[ID]bool, edit func(ID) *Topic) error {
 			t.Config = map[string]string{}
 		}
 		t.Config[c.Name] = *c.Value
+	case BrokerConfigChange:
+		config := maps.Clone(im.brokers[c.Broker])
+		if c.Value == nil {
+			delete(config, c.Name)
+		} else {
+			if config == nil {
+				config = map[string]string{}
+			}
+			config[c.Name] = *c.Value
+		}
+		im.brokers[c.Broker] = config
 	case RemoveTopicChange:
 		t := im.byID[c.ID]
 		if t == nil {

@@ -19,8 +19,11 @@ const (
 // frameVersion opens every value of the metadata log.
 const frameVersion = 1
 
-// topicResource is the resource type of a topic in a ConfigRecord.
-const topicResource = 2
+// Resource types of a ConfigRecord.
+const (
+	topicResource  = 2
+	brokerResource = 4
+)
 
 var errShort = errors.New("metadata record ends early")
 
@@ -51,15 +54,9 @@ func encode(dst []byte, c Change) []byte {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(c.Epoch))
 		dst = append(binary.AppendUvarint(dst, 2), noDirectory[:]...)
 	case ConfigChange:
-		dst = head(dst, typeConfig, 0)
-		dst = append(dst, topicResource)
-		dst = str(dst, c.Topic)
-		dst = str(dst, c.Name)
-		if c.Value == nil {
-			dst = append(dst, 0)
-		} else {
-			dst = str(dst, *c.Value)
-		}
+		dst = encodeConfig(dst, topicResource, c.Topic, c.Name, c.Value)
+	case BrokerConfigChange:
+		dst = encodeConfig(dst, brokerResource, c.Broker, c.Name, c.Value)
 	case RemoveTopicChange:
 		dst = head(dst, typeRemoveTopic, 0)
 		dst = append(dst, c.ID[:]...)
@@ -74,6 +71,17 @@ func encode(dst []byte, c Change) []byte {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(c.Next))
 	}
 	return append(dst, 0) // no tags
+}
+
+func encodeConfig(dst []byte, kind byte, resource, name string, value *string) []byte {
+	dst = head(dst, typeConfig, 0)
+	dst = append(dst, kind)
+	dst = str(dst, resource)
+	dst = str(dst, name)
+	if value == nil {
+		return append(dst, 0)
+	}
+	return str(dst, *value)
 }
 
 func head(dst []byte, kind, version uint64) []byte {
@@ -139,14 +147,21 @@ func (r *reader) partition(version uint64) Change {
 }
 
 func (r *reader) config() Change {
-	if kind := r.u8(); r.err == nil && kind != topicResource {
-		r.err = fmt.Errorf("configuration of resource type %d, this program keeps only topic configurations", kind)
-	}
-	c := ConfigChange{Topic: r.str(), Name: r.str()}
+	kind, resource, name := r.u8(), r.str(), r.str()
+	var value *string
 	if v, ok := r.nullable(); ok {
-		c.Value = &v
+		value = &v
 	}
-	return c
+	switch {
+	case r.err != nil:
+	case kind == topicResource:
+		return ConfigChange{Topic: resource, Name: name, Value: value}
+	case kind == brokerResource:
+		return BrokerConfigChange{Broker: resource, Name: name, Value: value}
+	default:
+		r.err = fmt.Errorf("configuration of resource type %d, this program keeps only those of topics and brokers", kind)
+	}
+	return nil
 }
 
 // reader takes primitives off src. After the first error all results are zero.

@@ -1,6 +1,9 @@
 package metadata
 
-import "sort"
+import (
+	"maps"
+	"sort"
+)
 
 // ID is a topic id, a UUID. The zero value means "no id".
 type ID = [16]byte
@@ -46,7 +49,12 @@ type Image struct {
 	// removed from disk; a folder of an id that is neither here nor in byID is
 	// foreign and left alone.
 	removed map[ID]struct{}
+	// brokers holds what was set for brokers, by id or AllBrokers. The inner maps are never changed.
+	brokers map[string]map[string]string
 }
+
+// Broker returns what was set for a broker, by its id, or for AllBrokers. Callers must not change the map.
+func (im *Image) Broker(id string) map[string]string { return im.brokers[id] }
 
 // Topic returns the topic of that name, nil if there is none.
 func (im *Image) Topic(name string) *Topic { return im.byName[name] }
@@ -76,6 +84,7 @@ func (im *Image) clone() *Image {
 	for k, v := range im.byID {
 		next.byID[k] = v
 	}
+	next.brokers = maps.Clone(im.brokers)
 	next.removed = make(map[ID]struct{}, len(im.removed))
 	for k := range im.removed {
 		next.removed[k] = struct{}{}

@@ -1,8 +1,9 @@
 package metadata
 
 // Change is one metadata record. The closed set is TopicChange, PartitionChange,
-// ConfigChange, RemoveTopicChange, FeatureChange and ProducerIDsChange: the
-// records of Kafka's metadata log that a single node needs, in Kafka's encoding.
+// ConfigChange, BrokerConfigChange, RemoveTopicChange, FeatureChange and
+// ProducerIDsChange: the records of Kafka's metadata log that a single node needs,
+// in Kafka's encoding.
 type Change interface{ change() }
 
 // TopicChange adds a topic (TopicRecord, type 2).
@@ -29,6 +30,14 @@ type ConfigChange struct {
 	Value *string
 }
 
+// BrokerConfigChange sets one configuration value of a broker, named by its id, or of all brokers (AllBrokers), or removes it when
+// Value is nil (ConfigRecord, type 4).
+type BrokerConfigChange struct {
+	Broker string
+	Name   string
+	Value  *string
+}
+
 // RemoveTopicChange deletes a topic (RemoveTopicRecord, type 9).
 type RemoveTopicChange struct{ ID ID }
 
@@ -45,9 +54,10 @@ type ProducerIDsChange struct {
 	Next   int64
 }
 
-func (TopicChange) change()       {}
-func (PartitionChange) change()   {}
-func (ConfigChange) change()      {}
-func (RemoveTopicChange) change() {}
-func (FeatureChange) change()     {}
-func (ProducerIDsChange) change() {}
+func (TopicChange) change()        {}
+func (PartitionChange) change()    {}
+func (ConfigChange) change()       {}
+func (BrokerConfigChange) change() {}
+func (RemoveTopicChange) change()  {}
+func (FeatureChange) change()      {}
+func (ProducerIDsChange) change()  {}

@@ -2,10 +2,7 @@ package metadata
 
 import (
 	"math"
-	"slices"
 	"sort"
-	"strconv"
-	"strings"
 )
 
 // ConfigType is the type of a configuration value, numbered as in the protocol
@@ -56,22 +53,22 @@ const (
 // would change where a record is kept or which replica may lead, and that this
 // broker can not honour, is refused, so that nobody relies on it.
 var topicConfigs = []ConfigKey{
-	{Name: "cleanup.policy", Type: List, Default: "delete", OneOf: []string{"compact", "delete"},
+	{Name: "cleanup.policy", Type: List, Default: "delete", OneOf: []string{"compact", "delete"}, Synonym: "log.cleanup.policy",
 		Doc: "What may happen to old records: delete drops whole segments, compact keeps the last record of each key and asks every record for one; both may be given, and with neither all records stay."},
-	{Name: "compression.gzip.level", Type: Int, Default: "-1", Min: -1, Max: 9, Doc: "Level for gzip where the broker compresses; this version uses the codec's default."},
-	{Name: "compression.lz4.level", Type: Int, Default: "9", Min: 1, Max: 17, Doc: "Level for lz4 where the broker compresses; this version uses the codec's default."},
-	{Name: "compression.type", Type: String, Default: "producer",
+	{Name: "compression.gzip.level", Type: Int, Default: "-1", Synonym: "compression.gzip.level", Min: -1, Max: 9, Doc: "Level for gzip where the broker compresses; this version uses the codec's default."},
+	{Name: "compression.lz4.level", Type: Int, Default: "9", Synonym: "compression.lz4.level", Min: 1, Max: 17, Doc: "Level for lz4 where the broker compresses; this version uses the codec's default."},
+	{Name: "compression.type", Type: String, Default: "producer", Synonym: "compression.type",
 		OneOf: []string{"uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"},
 		Doc:   "Codec of the stored batches; producer keeps each batch as it was sent."},
-	{Name: "compression.zstd.level", Type: Int, Default: "3", Min: -131072, Max: 22, Doc: "Level for zstd where the broker compresses; this version uses the codec's default."},
+	{Name: "compression.zstd.level", Type: Int, Default: "3", Synonym: "compression.zstd.level", Min: -131072, Max: 22, Doc: "Level for zstd where the broker compresses; this version uses the codec's default."},
 	{Name: "delete.retention.ms", Type: Long, Default: "86400000", Max: maxLong, Synonym: "log.cleaner.delete.retention.ms",
 		Doc: "How long tombstones of a compacted topic, and markers of its transactions, stay readable after the first compaction that saw them."},
 	{Name: "file.delete.delay.ms", Type: Long, Default: "60000", Max: maxLong, Synonym: "log.segment.delete.delay.ms",
 		Doc: "How long the files of a deleted segment stay on disk, renamed."},
 	{Name: "flush.messages", Type: Long, Default: longMax, Min: 1, Max: maxLong, Synonym: "log.flush.interval.messages",
-		Doc: "Most records between two forced syncs; this broker syncs all records as soon as it can, whatever this says."},
+		Doc: "Under the durabilities interval and os, how many records may not be synced yet: an acknowledgement that would make them as many waits for the sync. Under fsync every acknowledgement waits."},
 	{Name: "flush.ms", Type: Long, Default: longMax, Max: maxLong, Synonym: "log.flush.interval.ms",
-		Doc: "Most time between two forced syncs; this broker syncs all records as soon as it can, whatever this says."},
+		Doc: "Under the durabilities interval and os, how long a record may lie unsynced before a sync is asked for; 1000 under interval where nothing is set. Under fsync every acknowledgement waits for its sync."},
 	{Name: "follower.replication.throttled.replicas", Type: List, Default: "", Doc: "Replicas whose follower side is throttled."},
 	{Name: "index.interval.bytes", Type: Int, Default: "4096", Max: maxInt, Synonym: "log.index.interval.bytes",
 		Doc: "Bytes of the log between two index entries."},
@@ -92,6 +89,8 @@ var topicConfigs = []ConfigKey{
 		Doc: "How far a record's time may lie behind the broker's clock."},
 	{Name: "message.timestamp.type", Type: String, Default: "CreateTime", OneOf: []string{"CreateTime", "LogAppendTime"},
 		Synonym: "log.message.timestamp.type", Doc: "Whether records keep the producer's time or get the broker's."},
+	{Name: Durability, Type: String, Default: DurabilityFsync, OneOf: []string{DurabilityFsync, DurabilityInterval, DurabilityOS}, Synonym: Durability,
+		Doc: "What an acknowledgement waits for: fsync waits until the disk has the record; interval and os wait until the kernel has it, and interval asks for a sync every flush.ms. What each may lose is in docs/durability.md. Transactions and the broker's own topics are synced in every durability."},
 	{Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", Max: 1, Synonym: "log.cleaner.min.cleanable.ratio",
 		Doc: "Share of the log that must be uncompacted before it is compacted."},
 	{Name: "min.compaction.lag.ms", Type: Long, Default: "0", Max: maxLong, Synonym: "log.cleaner.min.compaction.lag.ms",
@@ -111,7 +110,7 @@ var topicConfigs = []ConfigKey{
 	{Name: "segment.index.bytes", Type: Int, Default: "10485760", Min: 4, Max: maxInt, Synonym: "log.index.size.max.bytes",
 		Doc: "Largest size of a segment's index."},
 	{Name: "segment.jitter.ms", Type: Long, Default: "0", Max: maxLong, Synonym: "log.roll.jitter.ms",
-		Doc: "Most that may be taken off segment.ms at random; this broker takes off nothing."},
+		Doc: "Most that is taken off segment.ms, another part of it for each segment, so that not all are closed at once."},
 	{Name: "segment.ms", Type: Long, Default: "604800000", Min: 1, Max: maxLong, Synonym: "log.roll.ms",
 		Doc: "Age at which a segment is closed, also when nothing is appended any more."},
 	{Name: "unclean.leader.election.enable", Type: Boolean, Default: "false", Only: []string{"false"},
@@ -130,81 +129,12 @@ func TopicConfig(name string) *ConfigKey {
 	return nil
 }
 
-// ValidateTopicConfig checks one configuration. Its messages are Kafka's, for
-// tools show them.
-func ValidateTopicConfig(name, value string) error {
-	k := TopicConfig(name)
-	if k == nil {
-		return said("Unknown topic config name: %s", name)
-	}
-	if err := k.check(value); err != nil {
-		return said("Invalid value %s for configuration %s: %v", value, name, err)
+// BrokerConfig returns the key that a broker-level name stands for, nil if there is none.
+func BrokerConfig(name string) *ConfigKey {
+	for i := range topicConfigs {
+		if k := &topicConfigs[i]; k.Synonym == name && name != "" {
+			return k
+		}
 	}
 	return nil
 }
-
-func (k *ConfigKey) check(value string) error {
-	value = strings.TrimSpace(value)
-	var n float64
-	var err error
-	switch k.Type {
-	case Boolean:
-		if v := strings.ToLower(value); v != "true" && v != "false" {
-			return said("Expected value to be either true or false")
-		}
-	case Int:
-		var v int64
-		v, err = strconv.ParseInt(value, 10, 32)
-		n = float64(v)
-	case Long:
-		var v int64
-		v, err = strconv.ParseInt(value, 10, 64)
-		n = float64(v)
-	case Double:
-		n, err = strconv.ParseFloat(value, 64)
-	case String, List:
-		return k.checkWords(value)
-	}
-	switch {
-	case err != nil || math.IsNaN(n):
-		return said("Not a number of type %s", kafkaName[k.Type])
-	case k.Type != Boolean && n < k.Min:
-		return said("Value must be at least %s", number(k.Min))
-	case k.Type != Boolean && n > k.Max:
-		return said("Value must be no more than %s", number(k.Max))
-	}
-	return k.honoured(strings.ToLower(value))
-}
-
-func (k *ConfigKey) checkWords(value string) error {
-	words := []string{value}
-	if k.Type == List {
-		words = ListValues(value)
-	}
-	for _, w := range words {
-		if len(k.OneOf) > 0 && !slices.Contains(k.OneOf, w) {
-			return said("String must be one of: %s", strings.Join(k.OneOf, ", "))
-		}
-	}
-	return k.honoured(value)
-}
-
-func (k *ConfigKey) honoured(value string) error {
-	if len(k.Only) > 0 && !slices.Contains(k.Only, value) {
-		return said("this broker supports only %s", strings.Join(k.Only, ", "))
-	}
-	return nil
-}
-
-// ListValues splits a value of type List.
-func ListValues(value string) []string {
-	var out []string
-	for _, w := range strings.Split(value, ",") {
-		if w = strings.TrimSpace(w); w != "" {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

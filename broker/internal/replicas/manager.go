@@ -37,6 +37,8 @@ type Options struct {
 	Clock   clock.Clock
 	Logger  *slog.Logger
 	Durable bool
+	// Static is what the broker was started with, for topics that do not say.
+	Static metadata.Static
 }
 
 // Topic is the partitions of one topic on this node. It is immutable.
@@ -50,6 +52,7 @@ type Topic struct {
 	MaxMessageBytes int
 	// MinInSync is how many replicas acks=all asks for; this node is one.
 	MinInSync int64
+	config    commitlog.Config
 	replicas  []*replica
 }
 
@@ -147,6 +150,7 @@ func (m *Manager) GetByID(id metadata.ID, i int32) (*partition.Partition, error)
 func (m *Manager) Prepare(next *metadata.Image) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	before := m.image
 	m.image = next
 	old := m.table.Load()
 	out := &table{
@@ -156,24 +160,22 @@ func (m *Manager) Prepare(next *metadata.Image) error {
 	var todo []opening
 	for _, name := range next.Names() {
 		mt := next.Topic(name)
-		t := &Topic{Name: name, ID: mt.ID, Internal: mt.Internal, replicas: make([]*replica, len(mt.Partitions))}
-		config := LogConfig(mt)
-		t.Codec, t.MaxMessageBytes = storedCodec(mt), config.WithDefaults().MaxMessageBytes
-		t.MinInSync = minInSync(mt)
+		o := old.byID[mt.ID]
+		if o != nil && m.same(mt, before, next) {
+			out.byName[name], out.byID[mt.ID] = o, o
+			continue
+		}
+		t := m.topic(mt, next)
 		have := 0
-		if o := old.byID[mt.ID]; o != nil {
+		if o != nil {
 			have = copy(t.replicas, o.replicas)
-			for _, r := range o.replicas {
-				if p := r.open(); p != nil {
-					p.Reconfigure(config)
-				}
-			}
+			m.follow(t, o, mt)
 		}
 		for i := have; i < len(t.replicas); i++ {
 			r := &replica{}
 			r.again = func() { m.reopen(r, mt.ID, int32(i)) }
 			t.replicas[i] = r
-			todo = append(todo, opening{t, int32(i), mt.Partitions[i].LeaderEpoch, config})
+			todo = append(todo, opening{t, int32(i), mt.Partitions[i].LeaderEpoch, t.config})
 		}
 		out.byName[name], out.byID[mt.ID] = t, t
 	}

@@ -32,7 +32,7 @@ func (m *Manager) reopen(r *replica, id metadata.ID, index int32) {
 		}
 		mt := m.image.TopicByID(id)
 		was := r.state.Load()
-		is := m.open(opening{t, index, mt.Partitions[index].LeaderEpoch, LogConfig(mt)}, m.image)
+		is := m.open(opening{t, index, mt.Partitions[index].LeaderEpoch, t.config}, m.image)
 		r.state.Store(is)
 		switch {
 		case is.err == nil:
