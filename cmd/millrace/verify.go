@@ -70,6 +70,8 @@ Exit code 1 means that an anomaly was found, or that nothing could be tried.`,
 	fl.IntVar(&f.options.Partitions, "partitions", 3, "partitions of each topic")
 	fl.DurationVar(&f.options.Patience, "patience", time.Minute, "how long clients have to work again and to read everything in the end")
 	fl.IntVar(&f.options.CutOneIn, "cut", 0, "cut the connection of one in so many requests; 0 cuts none")
+	fl.IntVar(&f.options.DelayOneIn, "delay", 0, "delay one in so many requests and answers; 0 delays none")
+	fl.IntVar(&f.options.LateOneIn, "late", 0, "let one in so many requests of producers arrive seconds late, on another connection; 0 lets none")
 	fl.BoolVar(&f.options.OnlyVersion2, "only-v2", false, "no clients of transaction version 1, which lost connections can harm on any broker (KAFKA-17754)")
 	fl.BoolVar(&f.options.Keep, "keep", false, "leave the topics there")
 	fl.StringVar(&f.history, "history", "", "file to write the history to")

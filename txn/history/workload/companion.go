@@ -62,9 +62,7 @@ func run(ctx context.Context, o Options, c companion) (Outcome, error) {
 		over.Stop()
 	}
 	close(stop)
-	if f.wire != nil {
-		f.wire.healed.Store(true)
-	}
+	f.wire.heal()
 	f.rec.setPhase(Settling)
 	working.Wait()
 	f.rec.setPhase(Draining)

@@ -40,9 +40,7 @@ const groups = 2
 func newField(ctx context.Context, o Options) (*field, error) {
 	began := time.Now()
 	f := &field{options: o, rec: &recorder{began: began}, values: map[history.Key]*atomic.Int64{}}
-	if o.CutOneIn > 0 {
-		f.wire = newWire(o)
-	}
+	f.wire = newWire(o)
 	f.name = fmt.Sprintf("%s-%x-%s", o.Name, o.Seed, strconv.FormatInt(began.UnixNano(), 36))
 	cl, err := kgo.NewClient(f.connect()...)
 	if err != nil {

@@ -32,9 +32,16 @@ type Options struct {
 	// CutOneIn lets one in so many requests lose its connection while the clients
 	// work, mostly before the answer; 0 cuts none.
 	CutOneIn int
+	// DelayOneIn lets one in so many requests and answers wait a moment, and all that
+	// follows on its connection behind it; 0 delays none.
+	DelayOneIn int
+	// LateOneIn lets one in so many requests of producers arrive seconds late on
+	// another connection, a second time or for the first time after the client was cut
+	// off and asked again; 0 lets none.
+	LateOneIn int
 	// OnlyVersion2 leaves out clients that speak version 1 of the transaction
 	// protocol, which can not tell a late end of one transaction from the end of the
-	// next (KAFKA-17754): with cuts such a client may break promises on any broker.
+	// next (KAFKA-17754): with cuts and late requests such a client may break promises on any broker.
 	OnlyVersion2 bool
 	// Keep leaves the topics and groups there.
 	Keep bool
@@ -60,8 +67,8 @@ type Progress struct {
 	// whose outcome is not known.
 	Done, Failed, Unknown int64
 	// Acknowledged counts records, Consumed operations that committed offsets of a
-	// group, Cuts connections that CutOneIn ended.
-	Acknowledged, Consumed, Cuts int64
+	// group. Cuts, Delays and Lates are what CutOneIn, DelayOneIn and LateOneIn did.
+	Acknowledged, Consumed, Cuts, Delays, Lates int64
 }
 
 // withDefaults fills in what is zero.
@@ -100,7 +107,7 @@ func (o Options) Validate() error {
 		have, to int64
 	}{
 		{"Clients", int64(o.Clients), 1000}, {"Topics", int64(o.Topics), 100}, {"Partitions", int64(o.Partitions), 1000},
-		{"CutOneIn", int64(o.CutOneIn), 1 << 30},
+		{"CutOneIn", int64(o.CutOneIn), 1 << 30}, {"DelayOneIn", int64(o.DelayOneIn), 1 << 30}, {"LateOneIn", int64(o.LateOneIn), 1 << 30},
 		{"Duration", int64(o.Duration), int64(24 * time.Hour)}, {"Patience", int64(o.Patience), int64(24 * time.Hour)},
 	} {
 		if f.have < 0 || f.have > f.to {

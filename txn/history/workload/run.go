@@ -45,9 +45,7 @@ func Run(ctx context.Context, o Options) ([]history.Event, error) {
 		over.Stop()
 	}
 	close(stop)
-	if f.wire != nil {
-		f.wire.healed.Store(true)
-	}
+	f.wire.heal()
 	working.Wait()
 	watching.Wait()
 
@@ -112,7 +110,7 @@ func (f *field) report() (stop func()) {
 	tell := func() {
 		p := f.rec.progress()
 		if f.wire != nil {
-			p.Cuts = f.wire.cuts.Load()
+			p.Cuts, p.Delays, p.Lates = f.wire.cuts.Load(), f.wire.delays.Load(), f.wire.lates.Load()
 		}
 		f.options.Progress(p)
 	}

@@ -198,17 +198,18 @@ func TestRestartsAndCrashes(t *testing.T) {
 	busy(t, verdict(t, events), events)
 }
 
-// TestCutConnections: requests whose answers are lost, and which are asked again on
-// another connection, count once.
-func TestCutConnections(t *testing.T) {
+// TestBadNetwork: requests whose answers are lost, which are asked again on another
+// connection, are delayed, or arrive again after what their client did next, count once.
+func TestBadNetwork(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
-	var cuts int64
-	events := start(t, workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Seed: seed(t), CutOneIn: 15, OnlyVersion2: true}, func(p workload.Progress) bool {
-		cuts = p.Cuts
-		return enough(p) && cuts >= 100
+	var now workload.Progress
+	o := workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Seed: seed(t), CutOneIn: 30, DelayOneIn: 60, LateOneIn: 15, OnlyVersion2: true}
+	events := start(t, o, func(p workload.Progress) bool {
+		now = p
+		return enough(p) && p.Cuts >= 50 && p.Delays >= 50 && p.Lates >= 100
 	}).wait(t)
-	t.Logf("%d connections were cut", cuts)
+	t.Logf("%d connections were cut, %d writes and reads delayed, %d requests late", now.Cuts, now.Delays, now.Lates)
 	busy(t, verdict(t, events), events)
 }
 
