@@ -58,7 +58,10 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 
 // static is what the broker was started with of what topics take over. Without a FlushInterval the durability has a say in it.
 func (c *Config) static() metadata.Static {
-	s := metadata.Static{metadata.Durability: c.Durability}
+	s := metadata.Static{}
+	if c.Durability != metadata.TopicConfig(metadata.Durability).Default {
+		s[metadata.Durability] = c.Durability
+	}
 	if c.FlushInterval > 0 {
 		s[metadata.TopicConfig(metadata.FlushMs).Synonym] = strconv.FormatInt(c.FlushInterval.Milliseconds(), 10)
 	}

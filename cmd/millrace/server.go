@@ -53,6 +53,8 @@ memory and lost at the end.`,
 	f.Int32Var(&c.NodeID, "node-id", 0, "id of this broker; 0 takes that of the data folder, or 1")
 	f.Int32Var(&c.DefaultPartitions, "default-partitions", 1, "partitions of a topic whose creator does not say")
 	f.BoolVar(&c.NoAutoCreate, "no-auto-create", false, "do not create missing topics when a client asks for them")
+	f.StringVar(&c.Durability, "durability", "fsync", "what an acknowledgement waits for, where a topic does not say: fsync, interval or os")
+	f.DurationVar(&c.FlushInterval, "flush-interval", 0, "how long a record may lie unsynced under interval (0: 1s) or os (0: for ever)")
 	f.DurationVar(&c.GroupInitialRebalanceDelay, "group-initial-rebalance-delay", 3*time.Second, "wait of an empty group for more members")
 	f.DurationVar(&c.TransactionMaxTimeout, "transaction-max-timeout", 15*time.Minute, "longest timeout of a transaction")
 	f.BoolVar(&c.TransactionTwoPhaseCommit, "transaction-two-phase-commit", false, "let producers take part in two-phase commits, with transactions that have no timeout")

@@ -18,13 +18,13 @@ import (
 func newTopic() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "topic",
-		Short:   "Create, list, describe and delete topics",
+		Short:   "Create, list, describe, alter and delete topics",
 		Example: "  millrace topic list",
 		Args:    noSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	addClientFlags(cmd)
-	cmd.AddCommand(newTopicCreate(), newTopicList(), newTopicDescribe(), newTopicDelete())
+	cmd.AddCommand(newTopicCreate(), newTopicList(), newTopicDescribe(), newTopicAlter(), newTopicConfig(), newTopicDelete())
 	return cmd
 }
 
