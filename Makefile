@@ -68,6 +68,12 @@ $(COPIER_JARS):
 test-fire: $(COPIER_JARS) ## exactly-once copies under fire, 20 rounds with Apache Kafka's own copier and 20 with ours (about an hour; needs Java and Maven)
 	MILLRACE_FIRE=20 MILLRACE_KAFKA_JARS=$(abspath $(COPIER_JARS)) $(GO) test -count=1 -v -timeout 120m ./broker/brokertest/fire
 
+CRASH_TIME ?= 10m
+
+.PHONY: test-crash
+test-crash: ## power cuts at thousands of places of new random stories (CRASH_TIME=10m)
+	MILLRACE_CRASH=$(CRASH_TIME) $(GO) test -count=1 -v -timeout 0 -run 'TestCrashMatrix$$' ./broker/brokertest/crash | grep -v '^=== RUN\|--- PASS'
+
 .PHONY: check
 check: ## gofmt, vet, staticcheck
 	@out=$$($$($(GO) env GOROOT)/bin/gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not gofmt'ed:"; echo "$$out"; exit 1; }

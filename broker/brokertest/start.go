@@ -49,6 +49,12 @@ func CleanEvery(d time.Duration) Option {
 	return Configure(func(c *broker.Config) { c.RetentionCheckInterval, c.CompactionInterval = d, d })
 }
 
+// InternalTopics gives the offsets and the transactions topic of a new disk settings
+// on top of their own.
+func InternalTopics(config map[string]string) Option {
+	return func(s *settings) { s.seam.InternalTopics = config }
+}
+
 // MaxFrame bounds the size of a request in bytes.
 func MaxFrame(n int) Option {
 	return func(s *settings) { s.seam.Limits.MaxFrame, s.seam.Limits.MaxControlFrame = n, n }

@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -98,6 +99,9 @@ func (k *check) partitionFits(f *topicFact, partition int32, seen map[*txnFact]b
 	if err := k.startFits(f, partition, start); err != nil {
 		return err
 	}
+	if f.keyed {
+		return k.keyedFits(f, partition, got, seen)
+	}
 	all := got
 	sent := map[window]int32{}
 	for _, w := range k.writes {
@@ -163,6 +167,9 @@ func (k *check) startFits(f *topicFact, partition int32, start int64) error {
 			}
 		}
 	}
+	if f.expires.mayBe(k.cut) {
+		most = math.MaxInt64
+	}
 	if start < least || start > most {
 		return fmt.Errorf("starts at %d, want %d to %d", start, least, most)
 	}
@@ -198,7 +205,7 @@ func (k *check) read(topic string, partition int32) (start int64, values []strin
 			if b.Attributes&(1<<4) != 0 && aborted[b.ProducerID] {
 				continue
 			}
-			values = append(values, b.values[max(0, at-b.FirstOffset):]...)
+			values = append(values, b.from(at)...)
 		}
 		at = batches[len(batches)-1].last() + 1
 	}
@@ -272,21 +279,21 @@ func (k *check) moved(o *offsetFact) (must, may bool) {
 
 // windowsFit sends the idempotent producer's last acknowledged batch again, and then a new one.
 func (k *check) windowsFit() error {
-	last := map[string]*writeFact{}
+	last := map[window]*writeFact{}
 	for _, w := range k.writes {
 		if w.txn == nil && w.mustBe(k.cut) && k.here[w.topic.name] == w.topic {
-			last[partitionName(w.topic.name, w.partition)] = w
+			last[w.window()] = w
 		}
 	}
 	for at, w := range last {
 		next := k.sent[w.window()]
 		row := k.w.produce(9, "", w.topic.name, w.partition, w.raw)
 		if row.ErrorCode != 0 || row.BaseOffset != w.base {
-			return fmt.Errorf("%s: %q again: %s at %d, it was acknowledged at %d", at, w.values, code(row.ErrorCode), row.BaseOffset, w.base)
+			return fmt.Errorf("%v: %q again: %s at %d, it was acknowledged at %d", at, w.values, code(row.ErrorCode), row.BaseOffset, w.base)
 		}
 		row = k.w.produce(9, "", w.topic.name, w.partition, batch(w.pid, 0, next, false, "next"))
 		if row.ErrorCode != 0 {
-			return fmt.Errorf("%s: the producer's next batch, sequence %d: %s", at, next, code(row.ErrorCode))
+			return fmt.Errorf("%v: the producer's next batch, sequence %d: %s", at, next, code(row.ErrorCode))
 		}
 	}
 	return nil

@@ -20,6 +20,13 @@
 //
 // Starting is a story too: the power is cut again while the clone recovers.
 //
+// [TestCrashMatrix] does the same to random stories in which everything that
+// changes a disk goes on at once: rolls, compaction, retention, deletions, group
+// commits of many, restarts. It also compares look-ups with what a reader of
+// everything sees, the coordinators with themselves after another start, and lets
+// the independent reader (broker/inspect) find nothing wrong with the files. "make
+// test-crash" runs it for minutes with new seeds.
+//
 // The same notes serve three more tests: random stories with failing disks
 // ([TestStorms]), single wrong bits in every file ([TestFlippedBits]), and requests
 // of past transactions that arrive once more ([TestLatePacketsHaveNoEffect]).

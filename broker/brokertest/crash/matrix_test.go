@@ -64,6 +64,7 @@ type reaper struct {
 	clock func() int64
 	every int // one of so many operations; 0 is none
 	got   []remains
+	seen  map[string]int // what was done to which kind of file
 }
 
 func (r *reaper) before(op vfs.Op) {
@@ -72,6 +73,10 @@ func (r *reaper) before(op vfs.Op) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[string]int{}
+	}
+	r.seen[op.Kind.String()+" "+kind(op.Path)]++
 	if r.every == 0 || r.rng.IntN(r.every) != 0 {
 		return
 	}
@@ -94,11 +99,11 @@ func (r *reaper) stop() []remains {
 var quiet = brokertest.Configure(func(c *broker.Config) { c.Logger = slog.New(slog.DiscardHandler) })
 
 // start starts a broker on a disk whose operations the reaper sees.
-func (r *reaper) start(t testing.TB, fs vfs.FS) *broker.Broker {
+func (r *reaper) start(t testing.TB, fs vfs.FS, options ...brokertest.Option) *broker.Broker {
 	t.Helper()
 	disk := vfs.WithFaults(fs)
 	disk.OnOp(r.before)
-	return brokertest.Start(t, brokertest.OnFS(disk), small, quiet)
+	return brokertest.Start(t, append(options, brokertest.OnFS(disk), small, quiet)...)
 }
 
 func stop(t testing.TB, b *broker.Broker) {

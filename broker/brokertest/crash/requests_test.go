@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -11,14 +13,39 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// stamp is the newest timestamp that was given out: they rise from record to record, so that look-ups by time have one answer.
+var stamp atomic.Int64
+
+// stamps gives out n timestamps and returns the first. Retention goes by them, so they are about now.
+func stamps(n int64) int64 {
+	for {
+		was := stamp.Load()
+		first := max(was+1, time.Now().UnixMilli())
+		if stamp.CompareAndSwap(was, first+n-1) {
+			return first
+		}
+	}
+}
+
+// keyOf is the key of a record: what stands before the "=" in its value, or "k". A value that ends in "=" is a tombstone.
+func keyOf(value string) string {
+	if key, _, keyed := strings.Cut(value, "="); keyed {
+		return key
+	}
+	return "k"
+}
+
 // batch makes a record batch with the standard library, not with this module's own record package: a fault there must
 // not hide itself. pid -1 is a producer without an id.
 func batch(pid int64, epoch int16, seq int32, txn bool, values ...string) []byte {
-	nowMs := time.Now().UnixMilli() // retention goes by it
+	firstMs := stamps(int64(len(values)))
 	var records []byte
 	for i, v := range values {
 		r := kmsg.NewRecord()
-		r.OffsetDelta, r.Key, r.Value = int32(i), []byte("k"), []byte(v)
+		r.OffsetDelta, r.TimestampDelta64, r.Key, r.Value = int32(i), int64(i), []byte(keyOf(v)), []byte(v)
+		if strings.HasSuffix(v, "=") {
+			r.Value = nil
+		}
 		r.Length = int32(len(r.AppendTo(nil)) - 1) // behind a length of 0, which takes one byte
 		records = r.AppendTo(records)
 	}
@@ -28,7 +55,7 @@ func batch(pid int64, epoch int16, seq int32, txn bool, values ...string) []byte
 		rb.Attributes = 1 << 4
 	}
 	rb.LastOffsetDelta, rb.NumRecords = int32(len(values)-1), int32(len(values))
-	rb.FirstTimestamp, rb.MaxTimestamp = nowMs, nowMs
+	rb.FirstTimestamp, rb.MaxTimestamp = firstMs, firstMs+int64(len(values)-1)
 	rb.ProducerID, rb.ProducerEpoch, rb.FirstSequence = pid, epoch, seq
 	rb.Records = records
 	b := rb.AppendTo(nil)
@@ -40,7 +67,23 @@ func batch(pid int64, epoch int16, seq int32, txn bool, values ...string) []byte
 // stored is one batch as the broker serves it.
 type stored struct {
 	kmsg.RecordBatch
-	values []string
+	records []kept
+}
+
+// kept is one record of it.
+type kept struct {
+	offset, timestamp int64
+	value             string
+}
+
+// from are the values of the records from an offset on.
+func (s *stored) from(offset int64) (values []string) {
+	for _, r := range s.records {
+		if r.offset >= offset {
+			values = append(values, r.value)
+		}
+	}
+	return values
 }
 
 func (s *stored) last() int64   { return s.FirstOffset + int64(s.LastOffsetDelta) }
@@ -65,7 +108,11 @@ func decode(raw []byte) []stored {
 			if head <= 0 || length < 0 || length > int64(len(rest)-head) || r.ReadFrom(rest[:head+int(length)]) != nil {
 				break
 			}
-			s.values = append(s.values, string(r.Value))
+			value := string(r.Value)
+			if r.Value == nil {
+				value = string(r.Key) + "="
+			}
+			s.records = append(s.records, kept{s.FirstOffset + int64(r.OffsetDelta), s.FirstTimestamp + r.TimestampDelta64, value})
 			rest = rest[head+int(length):]
 		}
 		out, raw = append(out, s), raw[n:]
@@ -93,12 +140,19 @@ func (w *wire) produce(version int16, txnID, topic string, partition int32, raw 
 	return w.do(produceRequest(version, txnID, topic, partition, raw)).(*kmsg.ProduceResponse).Topics[0].Partitions[0]
 }
 
-func (w *wire) createTopic(topic string, partitions int32) int16 {
+// createTopic makes a topic with settings of the form name=value.
+func (w *wire) createTopic(topic string, partitions int32, configs ...string) int16 {
 	w.t.Helper()
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.Version, req.TimeoutMillis = 5, 30000
 	rt := kmsg.NewCreateTopicsRequestTopic()
 	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, 1
+	for _, c := range configs {
+		rc := kmsg.NewCreateTopicsRequestTopicConfig()
+		name, value, _ := strings.Cut(c, "=")
+		rc.Name, rc.Value = name, &value
+		rt.Configs = append(rt.Configs, rc)
+	}
 	req.Topics = append(req.Topics, rt)
 	return w.do(req).(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode
 }

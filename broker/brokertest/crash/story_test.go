@@ -32,6 +32,8 @@ type topicFact struct {
 	name          string
 	partitions    int32
 	made, deleted moment
+	keyed         bool   // compacted: of each key the last record is there
+	expires       moment // when it first got a retention that takes old segments
 }
 
 func (f *topicFact) mayLive(c cut) bool  { return f.made.mayBe(c) && !f.deleted.mustBe(c) }
@@ -90,11 +92,11 @@ func (s *story) try(w *wire, m *moment, ask func() int16) int16 {
 	return c
 }
 
-func (s *story) create(w *wire, name string, partitions int32) *topicFact {
+func (s *story) create(w *wire, name string, partitions int32, configs ...string) *topicFact {
 	s.t.Helper()
-	f := &topicFact{name: name, partitions: partitions}
+	f := &topicFact{name: name, partitions: partitions, keyed: slices.Contains(configs, "cleanup.policy=compact")}
 	s.topics = append(s.topics, f)
-	s.step(w, "create "+name, &f.made, func() int16 { return w.createTopic(name, partitions) })
+	s.step(w, "create "+name, &f.made, func() int16 { return w.createTopic(name, partitions, configs...) })
 	return f
 }
 
