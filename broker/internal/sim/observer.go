@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"github.com/millrace/millrace/broker/internal/metadata"
+	"github.com/millrace/millrace/broker/internal/partition"
+)
+
+// observer holds a view of every partition against the broker, after every step.
+type observer struct {
+	w     *world
+	n     *node
+	o     *oracle
+	views map[place]*view
+	// What is open, as of the image and the run that it was listed for.
+	image *metadata.Image
+	run   int
+	open  []opened
+}
+
+// place is a partition of one incarnation of a topic.
+type place struct {
+	topic metadata.ID
+	index int32
+}
+
+type opened struct {
+	v *view
+	p *partition.Partition
+}
+
+func newObserver(w *world, n *node, o *oracle) *observer {
+	return &observer{w: w, n: n, o: o, views: map[place]*view{}}
+}
+
+// look checks every partition that is open.
+func (b *observer) look() {
+	if b.n.api == nil || b.n.disk.off || b.w.failure != nil {
+		return
+	}
+	if im := b.n.api.Meta.Image(); im != b.image || b.run != b.n.runs {
+		b.list(im)
+	}
+	for _, one := range b.open {
+		one.v.look(one.p, b.run)
+	}
+}
+
+// list finds the open partitions. One that is offline is looked for again with the next image, or the next run.
+func (b *observer) list(im *metadata.Image) {
+	b.image, b.run, b.open = im, b.n.runs, b.open[:0]
+	for _, name := range im.Names() {
+		t := im.Topic(name)
+		for i := range t.Partitions {
+			p, err := b.n.api.Replicas.GetByID(t.ID, int32(i))
+			if err != nil {
+				b.w.log("%s-%d can not be looked at: %v", name, i, err)
+				continue
+			}
+			at := place{t.ID, int32(i)}
+			if b.views[at] == nil {
+				b.views[at] = newView(b.o, name, int32(i), name == input || name == output)
+			}
+			b.open = append(b.open, opened{b.views[at], p})
+		}
+	}
+}
+
+// view is what is known of a partition of a topic that exists now, nil if nothing is.
+func (b *observer) view(topic string, index int32) *view {
+	for _, one := range b.open {
+		if one.v.topic == topic && one.v.index == index {
+			return one.v
+		}
+	}
+	return nil
+}
