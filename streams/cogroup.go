@@ -2,6 +2,8 @@ package streams
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
 	"github.com/millrace/millrace/streams/internal/topology"
@@ -18,6 +20,9 @@ type copart[K, A any] struct {
 	node   *topology.Node // that its records come from
 	key    *operator.Codec[K]
 	attach func(t Table[K, A], init func() A, o options)
+	// With windows; part is the number among the streams.
+	windowed func(t WTable[K, A], part string, w Windows, init func() A, o options)
+	sessions func(t WTable[K, A], part string, w sessionWindows, init func() A, merge func(a, b A) A, o options)
 }
 
 // Cogroup begins an aggregate that several streams add to, each by a function of
@@ -47,12 +52,19 @@ func (c Cogrouped[K, A]) with(p copart[K, A]) Cogrouped[K, A] {
 
 func part[K, V, A any](g Grouped[K, V], add func(init func() A) operator.Adder[K, V, A]) copart[K, A] {
 	s := g.input()
+	takesNull := !operator.NilOf[V]().Strict(true)
 	return copart[K, A]{
 		app: s.app, node: s.node, key: s.key,
 		attach: func(t Table[K, A], init func() A, o options) {
 			op := &operator.Aggregate[K, V, A]{Node: t.node.Name, Store: t.node.Name, Handler: t.app.handler(o), Key: t.key, Value: t.val,
 				Adder: add(init), Demand: t.demand, Out: t.out, Shared: true}
 			s.out.Attach(op.Build)
+		},
+		windowed: func(t WTable[K, A], part string, w Windows, init func() A, o options) {
+			w.attach(s.place, t, part, add(init), takesNull, o)
+		},
+		sessions: func(t WTable[K, A], part string, w sessionWindows, init func() A, merge func(a, b A) A, o options) {
+			w.attach(s.place, t, part, add(init), pureMerge(merge), takesNull, o)
 		},
 	}
 }
@@ -64,16 +76,66 @@ func (c Cogrouped[K, A]) Aggregate(init func() A, opts ...Opt) Table[K, A] {
 	a := first.app
 	o := a.collect("cogroup behind "+first.node.Name, opts, forAggregate)
 	t := stored[K, A](a, first.node, "cogroup", o, first.key, nil)
+	c.each(t.node, func(_ string, p copart[K, A]) { p.attach(t, init, o) })
+	return t
+}
+
+// each links the streams to the node that they are aggregated at.
+func (c Cogrouped[K, A]) each(n *topology.Node, attach func(part string, p copart[K, A])) {
+	first := c.parts[0]
 	for i, p := range c.parts {
-		if p.app != a {
-			a.graph.Fail(t.node, "the stream %s belongs to another application", p.node.Name)
+		if p.app != first.app {
+			first.app.graph.Fail(n, "the stream %s belongs to another application", p.node.Name)
 			continue
 		}
 		if i > 0 {
-			a.graph.Link(p.node, t.node)
-			a.graph.Copartition(first.node, p.node)
+			first.app.graph.Link(p.node, n)
+			first.app.graph.Copartition(first.node, p.node)
 		}
-		p.attach(t, init, o)
+		attach(strconv.Itoa(i+1), p)
 	}
+}
+
+// WCogrouped are several grouped streams about to be aggregated into one table by
+// key and window.
+type WCogrouped[K, A any] struct {
+	cogrouped Cogrouped[K, A]
+	windows   Windows
+}
+
+// Windowed splits the groups by window. Each stream has a stream time of its own
+// by which its records are late, so one may be late for one stream and not for
+// another. Windows close by the highest of them, and are kept for twice as long as
+// those of a single stream.
+func (c Cogrouped[K, A]) Windowed(w Windows) WCogrouped[K, A] { return WCogrouped[K, A]{c, w} }
+
+// Aggregate keeps one aggregate per key and window, starting with what init
+// returns. A nil aggregate deletes the row.
+func (c WCogrouped[K, A]) Aggregate(init func() A, opts ...Opt) WTable[K, A] {
+	first := c.cogrouped.parts[0]
+	t, o := keepWindows[K, A](first.app, first.node, first.key, "windowed-cogroup", c.windows, 2, opts)
+	c.cogrouped.each(t.node, func(part string, p copart[K, A]) { p.windowed(t, part, c.windows, init, o) })
+	return t
+}
+
+// SCogrouped are several grouped streams about to be aggregated into one table by
+// key and session.
+type SCogrouped[K, A any] struct {
+	cogrouped Cogrouped[K, A]
+	windows   sessionWindows
+}
+
+// Sessions splits the groups by session, which records of all streams make
+// together; see Grouped.Sessions, and Windowed for what is late.
+func (c Cogrouped[K, A]) Sessions(gap time.Duration, opts ...Opt) SCogrouped[K, A] {
+	return SCogrouped[K, A]{c, sessionsOf(gap, opts)}
+}
+
+// Aggregate keeps one aggregate per key and session. It starts with what init
+// returns; see MergeFold for merge.
+func (c SCogrouped[K, A]) Aggregate(init func() A, merge func(a, b A) A, opts ...Opt) WTable[K, A] {
+	first := c.cogrouped.parts[0]
+	t, o := keepSessions[K, A](first.app, first.node, first.key, "session-cogroup", c.windows, opts)
+	c.cogrouped.each(t.node, func(part string, p copart[K, A]) { p.sessions(t, part, c.windows, init, merge, o) })
 	return t
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/streams"
 	"github.com/millrace/millrace/streams/internal/runtime"
 	"github.com/millrace/millrace/streams/internal/topology"
@@ -46,8 +47,7 @@ func TestRunKilledAtAnyStep(t *testing.T) {
 	}
 	const partitions, records, kills = 3, 3000, 12
 	size, grace := 10*time.Millisecond, 15*time.Millisecond
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	top, err := sums(size, grace).Topology()

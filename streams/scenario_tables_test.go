@@ -89,8 +89,8 @@ func init() {
 		"tt_self_join": func(app *streams.App, _ *scenario) {
 			inner(table(app), table(app)).To("out")
 		},
-		"cogroup_two":          cogroup(func(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupByKey() }),
-		"cogroup_null_records": cogroup(func(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupByKey() }),
+		"cogroup_two":          cogroup(byKey),
+		"cogroup_null_records": cogroup(byKey),
 		"cogroup_rekeyed":      cogroup(func(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupBy(first) }),
 		"dynamic_topic":        func(app *streams.App, _ *scenario) { in(app).Route(func(k, _ text) string { return *k }) },
 	} {
@@ -99,6 +99,12 @@ func init() {
 }
 
 func cogroup(group func(streams.Stream[text, text]) streams.Grouped[text, text]) func(*streams.App, *scenario) {
+	return func(app *streams.App, _ *scenario) {
+		cogrouped(app, group).Aggregate(func() text { return str("") }).To("out")
+	}
+}
+
+func cogrouped(app *streams.App, group func(streams.Stream[text, text]) streams.Grouped[text, text]) streams.Cogrouped[text, text] {
 	add := func(side string) func(a, v text) text {
 		return func(a, v text) text {
 			if *v == "del" {
@@ -107,11 +113,7 @@ func cogroup(group func(streams.Stream[text, text]) streams.Grouped[text, text])
 			return str(*a + side + *v)
 		}
 	}
-	return func(app *streams.App, _ *scenario) {
-		group(app.Stream[text, text]("l")).Cogroup(add("l")).
-			With(app.Stream[text, text]("r").GroupByKey(), add("r")).
-			Aggregate(func() text { return str("") }).To("out")
-	}
+	return group(app.Stream[text, text]("l")).Cogroup(add("l")).With(app.Stream[text, text]("r").GroupByKey(), add("r"))
 }
 
 func tables(join func(l, r streams.Table[text, text]) streams.Table[text, text]) func(*streams.App, *scenario) {

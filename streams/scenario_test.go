@@ -30,6 +30,11 @@ type scenario struct {
 	Params   struct {
 		SizeMs, AdvanceMs, GraceMs, RetentionMs, GapMs int64
 		BeforeMs, AfterMs                              int64
+		TimeDifferenceMs, WaitMs, HistoryMs            int64
+		MaxRecords                                     int
+		KafkaDefect                                    bool
+		Punctuators                                    []punctuator
+		ForwardsRecords                                bool
 		Config                                         map[string]string
 		Topics                                         map[string]struct{ Dir, Key, Value string }
 	}
@@ -61,6 +66,13 @@ type expected struct {
 	Fails       string
 }
 
+type punctuator struct {
+	Name, Time      string
+	IntervalMs      int64
+	StartMs         *int64
+	CancelledInCall int64
+}
+
 type storeRow struct {
 	Key   string
 	Value any
@@ -70,9 +82,7 @@ type storeRow struct {
 // absent are the rules: a scenario whose operator, or whose description of the
 // topology, says one of these needs what is not there.
 var absent = []struct{ operator, what string }{
-	{operator: "cogroup windowed"},
 	{operator: "foreign-key inner"}, {operator: "foreign-key left"},
-	{operator: "sliding"},
 	{operator: "punctuation"}, {operator: "suppress", what: "session"}, {operator: "suppress", what: "stream time"}, {operator: "suppress", what: "at most"}, {operator: "versioned store"},
 	{operator: "stream-globaltable"},
 	{operator: "stream-table versioned"},
@@ -189,8 +199,8 @@ func (s *scenario) want() []string {
 		}
 		if e.WindowStart != nil {
 			end := *e.WindowEnd
-			if s.Params.GapMs > 0 {
-				end++ // sessions have theirs inclusive
+			if s.Params.GapMs > 0 || s.Params.TimeDifferenceMs > 0 {
+				end++ // sessions and sliding windows have theirs inclusive
 			}
 			key = fmt.Sprintf("%s[%d,%d)", key, *e.WindowStart, end)
 		}
@@ -272,7 +282,10 @@ func (s *scenario) key(spec string, k []byte) string {
 		return "null"
 	case spec == "windowed<string>":
 		keys := window.Serde(serde.String, ms(s.Params.SizeMs))
-		if s.Params.GapMs > 0 {
+		switch {
+		case s.Params.TimeDifferenceMs > 0:
+			keys = window.Serde(serde.String, ms(s.Params.TimeDifferenceMs+1))
+		case s.Params.GapMs > 0:
 			keys = window.SessionSerde(serde.String)
 		}
 		w, err := keys.Decode(k)

@@ -37,6 +37,19 @@ func init() {
 		"on_close_session_grace_merge": func(app *streams.App, s *scenario) {
 			s.sessions(app).Reduce(join2).OnClose().ToStream().To("out")
 		},
+		"cogroup_hopping":  cogroupWindowed,
+		"cogroup_tumbling": cogroupWindowed,
+		"cogroup_session": func(app *streams.App, s *scenario) {
+			cogrouped(app, byKey).Sessions(ms(s.Params.GapMs), streams.Grace(ms(s.Params.GraceMs))).
+				Aggregate(func() text { return str("") }, joinTexts).ToStream().To("out")
+		},
+		"sliding_boundary": func(app *streams.App, s *scenario) {
+			s.sliding(app).Reduce(join2).ToStream().To("out")
+		},
+		"sliding_in_order":       slidingCount,
+		"sliding_late_grace":     slidingCount,
+		"sliding_null_records":   slidingCount,
+		"sliding_same_timestamp": slidingCount,
 		// Suppressing until a window closes is what OnClose does.
 		"suppress_window_closes":       windowCountClosed,
 		"suppress_window_closes_grace": windowCountClosed,
@@ -60,3 +73,15 @@ func larger(a, b text) text {
 
 // joinTexts concatenates what is not null.
 func joinTexts(a, b text) text { return str(or(a, "") + or(b, "")) }
+
+func (s *scenario) sliding(app *streams.App) streams.WGrouped[text, text] {
+	return in(app).GroupByKey().Windowed(streams.Sliding(ms(s.Params.TimeDifferenceMs), streams.Grace(ms(s.Params.GraceMs))))
+}
+
+func slidingCount(app *streams.App, s *scenario) { s.sliding(app).Count().ToStream().To("out") }
+
+func cogroupWindowed(app *streams.App, s *scenario) {
+	cogrouped(app, byKey).Windowed(s.windows()).Aggregate(func() text { return str("") }).ToStream().To("out")
+}
+
+func byKey(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupByKey() }

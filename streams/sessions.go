@@ -13,8 +13,13 @@ import (
 // SGrouped is a grouped stream about to be aggregated by key and session.
 type SGrouped[K, V any] struct {
 	grouped Grouped[K, V]
-	spec    window.Sessions
-	err     error
+	windows sessionWindows
+}
+
+// sessionWindows describes sessions.
+type sessionWindows struct {
+	spec window.Sessions
+	err  error
 }
 
 // Sessions splits the groups by session: records of a key that are no further
@@ -27,6 +32,10 @@ type SGrouped[K, V any] struct {
 // As a Window, a session starts with its first record and ends 1 ms after its
 // last. The option is Grace.
 func (g Grouped[K, V]) Sessions(gap time.Duration, opts ...Opt) SGrouped[K, V] {
+	return SGrouped[K, V]{g, sessionsOf(gap, opts)}
+}
+
+func sessionsOf(gap time.Duration, opts []Opt) sessionWindows {
 	o, err := collect(opts, forWindows)
 	spec := window.SessionsOf(gap, o.grace)
 	if err == nil && (gap%time.Millisecond != 0 || o.grace%time.Millisecond != 0) {
@@ -35,7 +44,7 @@ func (g Grouped[K, V]) Sessions(gap time.Duration, opts ...Opt) SGrouped[K, V] {
 	if err == nil {
 		err = spec.Validate()
 	}
-	return SGrouped[K, V]{g, spec, err}
+	return sessionWindows{spec, err}
 }
 
 // MergeAgg is an aggregation whose results can be merged. Make one with
@@ -99,29 +108,39 @@ func pureMerge[A any](merge func(a, b A) A) func() operator.MergeFunc[A] {
 
 func sessions[K, V, A any](g SGrouped[K, V], kind string, add operator.Adder[K, V, A], merge func() operator.MergeFunc[A], takesNull bool, opts []Opt) WTable[K, A] {
 	s := g.grouped.input()
-	a, spec := s.app, g.spec
-	o := a.collect("session "+kind+" behind "+s.node.Name, opts, forWindowed)
-	n := a.graph.Add(s.node, "session-"+kind, o.as)
-	if g.err != nil {
-		a.graph.Fail(n, "%w", g.err)
+	t, o := keepSessions[K, A](s.app, s.node, s.key, "session-"+kind, g.windows, opts)
+	g.windows.attach(s.place, t, "", add, merge, takesNull, o)
+	return t
+}
+
+// keepSessions adds the node that keeps the sessions of one stream or several.
+func keepSessions[K, A any](a *App, parent *topology.Node, key *operator.Codec[K], kind string, w sessionWindows, opts []Opt) (WTable[K, A], options) {
+	o := a.collect(kind+" behind "+parent.Name, opts, forWindowed)
+	n := a.graph.Add(parent, kind, o.as)
+	if w.err != nil {
+		a.graph.Fail(n, "%w", w.err)
 	}
 	// Two gaps, as a record that is just not late reaches back by one.
-	retention := 2*spec.GapMs + spec.GraceMs
-	if o.retention != 0 {
-		if o.retention.Milliseconds() < retention {
-			a.graph.Fail(n, "retention is %v, at least two gaps plus grace (%v) is needed", o.retention, time.Duration(retention)*time.Millisecond)
-		}
-		retention = o.retention.Milliseconds()
+	least := time.Duration(2*w.spec.GapMs+w.spec.GraceMs) * time.Millisecond
+	if o.retention != 0 && o.retention < least {
+		a.graph.Fail(n, "retention is %v, at least two gaps plus grace (%v) is needed", o.retention, least)
 	}
-	n.Detail = pair[K, A]() + " " + spec.String()
+	o.retention = max(o.retention, least)
+	n.Detail = pair[K, A]() + " " + w.spec.String()
 	n.Shape = "sessions " + pair[K, A]()
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, RetentionMs: retention,
+	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, RetentionMs: o.retention.Milliseconds(),
 		Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
-	t := openWindows[K, A](a, n, o, s.key)
-	t.sessions = true
-	op := &operator.SessionAggregate[K, V, A]{Node: n.Name, Store: n.Name, Handler: a.handler(o), Spec: spec, RetentionMs: retention,
+	t := openWindows[K, A](a, n, o, key)
+	t.sessions, t.windows = true, window.Spec{SizeMs: w.spec.GapMs, GraceMs: w.spec.GraceMs}
+	a.graph.Copartition(parent, parent)
+	return t, o
+}
+
+// attach adds the node of one stream; part tells those apart that are aggregated
+// together.
+func (w sessionWindows) attach[K, V, A any](s place[K, V], t WTable[K, A], part string, add operator.Adder[K, V, A], merge func() operator.MergeFunc[A], takesNull bool, o options) {
+	op := &operator.SessionAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o),
+		Spec: w.spec, RetentionMs: o.retention.Milliseconds(),
 		Key: t.key, Value: t.val, Adder: add, Merge: merge, TakesNull: takesNull, Demand: t.demand, Updates: t.out, Closed: t.closed}
 	s.out.Attach(op.Build)
-	a.graph.Copartition(s.node, s.node)
-	return t
 }

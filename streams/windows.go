@@ -2,43 +2,12 @@ package streams
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
 	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/window"
 )
-
-// Windows describes a kind of windows; make one with Tumbling or Hopping.
-type Windows struct {
-	spec window.Spec
-	err  error
-}
-
-// Tumbling windows have one size and follow each other without gap or overlap,
-// aligned to the epoch. The option is Grace.
-func Tumbling(size time.Duration, opts ...Opt) Windows {
-	return Hopping(size, size, opts...)
-}
-
-// Hopping windows have one size, and one starts at every multiple of advance
-// since the epoch. Where they overlap, a record counts in each. The option is
-// Grace.
-func Hopping(size, advance time.Duration, opts ...Opt) Windows {
-	o, err := collect(opts, forWindows)
-	spec := window.Hopping(size, advance, o.grace)
-	if err == nil && (size%time.Millisecond != 0 || advance%time.Millisecond != 0 || o.grace%time.Millisecond != 0) {
-		err = fmt.Errorf("window size %v and grace %v must be whole milliseconds, as timestamps are", size, o.grace)
-		if advance != size {
-			err = fmt.Errorf("window size %v, advance %v and grace %v must be whole milliseconds, as timestamps are", size, advance, o.grace)
-		}
-	}
-	if err == nil {
-		err = spec.Validate()
-	}
-	return Windows{spec, err}
-}
 
 // WGrouped is a grouped stream about to be aggregated by key and window.
 type WGrouped[K, V any] struct {
@@ -87,8 +56,8 @@ type WTable[K, V any] struct {
 	key    *operator.Codec[K]
 	val    *operator.Codec[V]
 	demand *operator.Demand // for the old values of rows
-	sizeMs int64
-	// sessions: windows have no common size.
+	// windows say what a key on the wire means; sessions carry both their bounds.
+	windows  window.Spec
 	sessions bool
 	// final: the results are final ones. filtered: some are left out already.
 	final, filtered bool
@@ -96,33 +65,53 @@ type WTable[K, V any] struct {
 
 func windowed[K, V, A any](g WGrouped[K, V], kind string, add operator.Adder[K, V, A], takesNull bool, opts []Opt) WTable[K, A] {
 	s := g.grouped.input()
-	a, spec := s.app, g.windows.spec
-	o := a.collect("windowed "+kind+" behind "+s.node.Name, opts, forWindowed)
-	n := a.graph.Add(s.node, "windowed-"+kind, o.as)
-	if g.windows.err != nil {
-		a.graph.Fail(n, "%w", g.windows.err)
+	t, o := keepWindows[K, A](s.app, s.node, s.key, "windowed-"+kind, g.windows, 1, opts)
+	g.windows.attach(s.place, t, "", add, takesNull, o)
+	return t
+}
+
+// keepWindows adds the node that keeps the windows of one stream or several, for
+// times as long as its default demands.
+func keepWindows[K, A any](a *App, parent *topology.Node, key *operator.Codec[K], kind string, w Windows, times int64, opts []Opt) (WTable[K, A], options) {
+	o := a.collect(kind+" behind "+parent.Name, opts, forWindowed)
+	n := a.graph.Add(parent, kind, o.as)
+	if w.err != nil {
+		a.graph.Fail(n, "%w", w.err)
 	}
-	retention := spec.SizeMs + spec.GraceMs
-	if o.retention != 0 {
-		if o.retention.Milliseconds() < retention {
-			a.graph.Fail(n, "retention is %v, at least size plus grace (%v) is needed", o.retention, time.Duration(retention)*time.Millisecond)
-		}
-		retention = o.retention.Milliseconds()
+	least := w.retention()
+	switch {
+	case o.retention != 0 && w.spec.Unlimited:
+		a.graph.Fail(n, "an unlimited window is kept for ever, Retention has no effect")
+	case o.retention != 0 && o.retention < least && w.sliding:
+		a.graph.Fail(n, "retention is %v, at least twice the window plus grace (%v) is needed", o.retention, least)
+	case o.retention != 0 && o.retention < least:
+		a.graph.Fail(n, "retention is %v, at least size plus grace (%v) is needed", o.retention, least)
 	}
-	n.Detail = pair[K, A]() + " " + spec.String()
-	n.Shape = "rows " + pair[K, A]() + " in windows of " + (time.Duration(spec.SizeMs) * time.Millisecond).String()
-	if spec.AdvanceMs != spec.SizeMs {
-		n.Shape += " every " + (time.Duration(spec.AdvanceMs) * time.Millisecond).String()
-	}
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Windowed: true, RetentionMs: retention,
+	o.retention = max(o.retention, time.Duration(times)*least)
+	n.Detail = pair[K, A]() + " " + w.String()
+	n.Shape = w.shape(pair[K, A]())
+	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Windowed: !w.sliding, RetentionMs: o.retention.Milliseconds(),
 		Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
-	a.graph.Copartition(s.node, s.node)
-	t := openWindows[K, A](a, n, o, s.key)
-	t.sizeMs = spec.SizeMs
-	op := &operator.WindowedAggregate[K, V, A]{Node: n.Name, Store: n.Name, Handler: a.handler(o), Spec: spec, RetentionMs: retention,
+	a.graph.Copartition(parent, parent)
+	t := openWindows[K, A](a, n, o, key)
+	t.windows = w.spec
+	return t, o
+}
+
+// attach adds the node of one stream; part tells those apart that are aggregated
+// together.
+func (w Windows) attach[K, V, A any](s place[K, V], t WTable[K, A], part string, add operator.Adder[K, V, A], takesNull bool, o options) {
+	if w.sliding {
+		op := &operator.SlidingAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o),
+			ReachMs: w.spec.SizeMs - 1, GraceMs: w.spec.GraceMs, RetentionMs: o.retention.Milliseconds(),
+			Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Updates: t.out, Closed: t.closed}
+		s.out.Attach(op.Build)
+		return
+	}
+	op := &operator.WindowedAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o),
+		Spec: w.spec, RetentionMs: o.retention.Milliseconds(),
 		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Demand: t.demand, Updates: t.out, Closed: t.closed}
 	s.out.Attach(op.Build)
-	return t
 }
 
 // openWindows makes the table of a node that keeps windows.
@@ -145,6 +134,9 @@ func (t WTable[K, V]) OnClose(opts ...Opt) WTable[K, V] {
 	}
 	n := t.app.graph.Add(t.node, "on-close", o.as)
 	n.Detail = t.node.Detail
+	if t.windows.Unlimited {
+		t.app.graph.Fail(n, "an unlimited window never closes")
+	}
 	if t.filtered {
 		t.app.graph.Fail(n, "OnClose belongs in front of Filter: it is the final results that are to be filtered")
 	}
@@ -207,17 +199,22 @@ func (t WStream[K, V]) Rekey[KR any](f func(Window, K) KR, opts ...Opt) Stream[K
 // bytes of the key, then the window's start, 8 bytes big endian; for a session,
 // the times of its last and of its first record.
 func (t WStream[K, V]) To(topic string, opts ...Opt) {
+	to(t.place, topic, t.table.windowedKey(), t.table.val, opts)
+}
+
+// windowedKey is the codec of key and window together.
+func (t WTable[K, V]) windowedKey() *operator.Codec[window.Windowed[K]] {
 	key := new(operator.Codec[window.Windowed[K]])
 	t.app.resolve = append(t.app.resolve, func() error {
-		inner := t.table.key.Serde
+		inner := t.key.Serde
 		switch {
 		case inner == nil: // its own error says it
-		case t.table.sessions:
+		case t.sessions:
 			*key = operator.NewCodec(window.SessionSerde(inner))
 		default:
-			*key = operator.NewCodec(window.Serde(inner, time.Duration(t.table.sizeMs)*time.Millisecond))
+			*key = operator.NewCodec(window.SpecSerde(inner, t.windows))
 		}
 		return nil
 	})
-	to(t.place, topic, key, t.table.val, opts)
+	return key
 }

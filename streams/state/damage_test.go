@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/streams/state"
 )
 
@@ -26,8 +26,7 @@ import (
 // batch is synced; losing a file takes an outside hand.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	d := damaged{t: t, from: t.TempDir(), ends: map[int64]map[string]string{0: {}}}
 	d.fill(rnd)

@@ -27,7 +27,16 @@ var ErrSize = errors.New("window size unknown: give the key serde with window.Se
 // the bytes of the key, then the window's start in milliseconds, 8 bytes big
 // endian. The end is not written; reading needs the size.
 func Serde[K any](inner serde.Serde[K], size time.Duration) serde.Serde[Windowed[K]] {
-	return keySerde[K]{inner, size.Milliseconds()}
+	sizeMs := size.Milliseconds()
+	if sizeMs < 1 {
+		return keySerde[K]{inner: inner}
+	}
+	return keySerde[K]{inner, func(startMs int64) int64 { return startMs + sizeMs }}
+}
+
+// SpecSerde is Serde for windows of any kind but sessions.
+func SpecSerde[K any](inner serde.Serde[K], s Spec) serde.Serde[Windowed[K]] {
+	return keySerde[K]{inner, s.EndOf}
 }
 
 // SerdeFrom makes the serde of a windowed key from that of its key. It can
@@ -37,18 +46,18 @@ func (Windowed[K]) SerdeFrom(r *serde.Registry) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keySerde[K]{inner, 0}, nil
+	return keySerde[K]{inner: inner}, nil
 }
 
 type keySerde[K any] struct {
-	inner  serde.Serde[K]
-	sizeMs int64 // 0: unknown
+	inner serde.Serde[K]
+	endOf func(startMs int64) int64 // nil: unknown
 }
 
 // CheckDecode lets a topology refuse a key that it could never read when it is
 // built rather than at the first record.
 func (s keySerde[K]) CheckDecode() error {
-	if s.sizeMs < 1 {
+	if s.endOf == nil {
 		return ErrSize
 	}
 	return nil
@@ -75,7 +84,7 @@ func (s keySerde[K]) Decode(b []byte) (Windowed[K], error) {
 		return Windowed[K]{}, err
 	}
 	start := int64(binary.BigEndian.Uint64(b[at:]))
-	return Windowed[K]{k, Between(start, start+s.sizeMs)}, nil
+	return Windowed[K]{k, Between(start, s.endOf(start))}, nil
 }
 
 // AppendRow appends the key of a window's row in a store: the start first, 8

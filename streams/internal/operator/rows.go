@@ -48,9 +48,17 @@ func (s *Rows[V]) GetOld(key []byte, old *Old[V]) error {
 	return err
 }
 
-func (s *Rows[V]) decode(row []byte, v *V) (timeMs int64, err error) {
+// timeOf is the timestamp of an encoded row.
+func (s *Rows[V]) timeOf(row []byte) (int64, error) {
 	if len(row) < 8 {
 		return 0, fmt.Errorf("store %s: a row has %d bytes, its timestamp alone takes 8", s.name, len(row))
+	}
+	return int64(binary.BigEndian.Uint64(row)), nil
+}
+
+func (s *Rows[V]) decode(row []byte, v *V) (timeMs int64, err error) {
+	if timeMs, err = s.timeOf(row); err != nil {
+		return 0, err
 	}
 	s.site.enter()
 	*v, err = s.value.Serde.Decode(row[8:])
@@ -58,7 +66,7 @@ func (s *Rows[V]) decode(row []byte, v *V) (timeMs int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("store %s: a row does not decode as the type of this release: %w", s.name, err)
 	}
-	return int64(binary.BigEndian.Uint64(row)), nil
+	return timeMs, nil
 }
 
 // Encode prepares the row that Put writes; it fails if the value cannot be

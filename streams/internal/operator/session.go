@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/window"
@@ -26,6 +25,7 @@ type MergeFunc[A any] func(ctx context.Context, a, b A, fresh bool) (A, error)
 // that has got is a clock of its own.
 type SessionAggregate[K, V, A any] struct {
 	Node        string
+	Part        string // see WindowedAggregate
 	Store       string
 	Handler     task.Handler
 	Spec        window.Sessions
@@ -43,22 +43,19 @@ type SessionAggregate[K, V, A any] struct {
 // Build makes the node of one task.
 func (w *SessionAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	n := &sessions[K, V, A]{
-		site: b.Site(w.Node, task.Process, w.Handler), clock: b.Clock(w.Node), spec: w.Spec, retentionMs: w.RetentionMs,
+		site: b.Site(w.Node, task.Process, w.Handler), spec: w.Spec, retentionMs: w.RetentionMs,
 		key: w.Key, init: w.Adder.Init, add: w.Adder.New(), merge: w.Merge(), nils: NilOf[A](), takesNull: w.TakesNull, wantOld: w.Demand.raised,
-	}
-	if w.Closed.Used() {
-		n.emitted = b.Clock(w.Node + " closed") // no node's name has a space
 	}
 	rows, err := NewRows(b, n.site, w.Store, w.Value)
 	if err != nil {
 		return nil, err
 	}
 	n.rows = sessionRows[A]{Rows: rows}
-	if n.updates, err = w.Updates.Build(b); err != nil {
+	if n.ends, err = newEnds(b, w.Node, w.Updates, w.Closed); err != nil {
 		return nil, err
 	}
-	n.closed, err = w.Closed.Build(b)
-	return n, err
+	n.clock = n.ends.clockOf(b, w.Node, w.Part)
+	return n, nil
 }
 
 type sessions[K, V, A any] struct {
@@ -74,10 +71,7 @@ type sessions[K, V, A any] struct {
 	takesNull   bool
 	wantOld     bool
 	rows        sessionRows[A]
-	updates     Sink[window.Windowed[K], A]
-	closed      Sink[window.Windowed[K], A]
-	emitted     *Clock // sessions that end below it have had their final result; nil if nobody wants them
-	expired     int64  // sessions that end below it have been removed, by this task
+	ends        *ends[K, A] // places are times of last records
 	out         Record[window.Windowed[K], A]
 	kbuf        []byte
 
@@ -98,7 +92,8 @@ func (n *sessions[K, V, A]) Push(r *Record[K, V]) error {
 		n.site.drop(dropNullValue)
 		return nil
 	}
-	before := n.clock.Ms()
+	before := n.ends.clock.Ms()
+	n.ends.clock.Advance(r.TimeMs)
 	n.clock.Advance(r.TimeMs)
 	late, fatal, err := n.compute(r)
 	if err != nil {
@@ -137,8 +132,8 @@ func (n *sessions[K, V, A]) compute(r *Record[K, V]) (late bool, fatal, err erro
 	}
 	clear(n.found)
 	from := r.TimeMs - n.spec.GapMs
-	if n.emitted != nil {
-		from = max(from, n.emitted.Ms())
+	if n.ends.emitted != nil {
+		from = max(from, n.ends.emitted.Ms())
 	}
 	if n.found, fatal = n.rows.near(n.kbuf, from, r.TimeMs+n.spec.GapMs, n.wantOld, n.found[:0]); fatal != nil {
 		return false, fatal, nil
@@ -147,7 +142,7 @@ func (n *sessions[K, V, A]) compute(r *Record[K, V]) (late bool, fatal, err erro
 	for i := range n.found {
 		n.startMs, n.endMs = min(n.startMs, n.found[i].startMs), max(n.endMs, n.found[i].endMs)
 	}
-	if n.spec.Closed(n.endMs, n.clock.Ms()) || n.emitted != nil && n.endMs < n.emitted.Ms() {
+	if n.spec.Closed(n.endMs, n.clock.Ms()) || n.ends.isOut(n.endMs) {
 		return true, nil, nil
 	}
 	if err := n.call(r); err != nil || n.null {
@@ -198,7 +193,7 @@ func (n *sessions[K, V, A]) replace(r *Record[K, V]) error {
 	}
 	n.out = Record[window.Windowed[K], A]{Key: n.at(r.Key, n.startMs, n.endMs), Value: n.result, NullValue: n.null,
 		TimeMs: n.endMs, Headers: r.Headers, Old: old}
-	return pushBranch(n.site.task, n.updates, &n.out)
+	return pushBranch(n.site.task, n.ends.updates, &n.out)
 }
 
 // withdraw removes the sessions that were found, with a deletion for each.
@@ -212,7 +207,7 @@ func (n *sessions[K, V, A]) withdraw(r *Record[K, V]) error {
 		if n.wantOld {
 			n.out.Old = &x.old
 		}
-		if err := pushBranch(n.site.task, n.updates, &n.out); err != nil {
+		if err := pushBranch(n.site.task, n.ends.updates, &n.out); err != nil {
 			return err
 		}
 	}
@@ -227,38 +222,31 @@ func (n *sessions[K, V, A]) at(key K, startMs, endMs int64) window.Windowed[K] {
 // moveOn does what a new stream time makes due: final results, then the removal
 // of sessions past retention.
 func (n *sessions[K, V, A]) moveOn(before int64) error {
-	now := n.clock.Ms()
+	now := n.ends.clock.Ms()
 	if now == before {
 		return nil
 	}
-	if n.emitted != nil {
-		from, to := n.emitted.Ms(), n.spec.ClosedBefore(now)
-		n.emitted.Advance(to)
+	if emitted := n.ends.emitted; emitted != nil {
+		from, to := emitted.Ms(), n.spec.ClosedBefore(now)
+		emitted.Advance(to)
 		if err := n.rows.ending(from, to, n.pushClosed); err != nil {
 			return err
 		}
 	}
-	from, to := n.expired, now-n.retentionMs
-	n.expired = max(from, to)
+	from, to := n.ends.expired, now-n.retentionMs
+	n.ends.expired = max(from, to)
 	return n.rows.expire(from, to)
 }
 
 // pushClosed sends a final result.
 func (n *sessions[K, V, A]) pushClosed(key []byte, startMs, endMs int64) error {
-	n.site.enter()
-	k, err := n.key.Serde.Decode(key)
-	n.site.leave()
+	k, err := keyOf(n.site, n.key, n.rows.name, key)
 	if err != nil {
-		return fmt.Errorf("store %s: a key does not decode as the type of this release: %w", n.rows.name, err)
-	}
-	n.out = Record[window.Windowed[K], A]{Key: n.at(k, startMs, endMs)}
-	n.rows.rows(key, startMs, endMs)
-	ok := false
-	if n.out.TimeMs, ok, err = n.rows.Get(n.rows.row, &n.out.Value); err != nil {
 		return err
 	}
-	if !ok {
-		return fmt.Errorf("store %s: a session that is due has no row", n.rows.name)
+	n.out = Record[window.Windowed[K], A]{Key: n.at(k, startMs, endMs)}
+	if n.out.TimeMs, err = n.rows.load(key, startMs, endMs, &n.out.Value); err != nil {
+		return err
 	}
-	return pushBranch(n.site.task, n.closed, &n.out)
+	return pushBranch(n.site.task, n.ends.closed, &n.out)
 }

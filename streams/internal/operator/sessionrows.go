@@ -53,8 +53,7 @@ func (s *sessionRows[A]) near(key []byte, from, to int64, old bool, found []sess
 		if err != nil {
 			return found, err
 		}
-		at := len(row.Key) - 16
-		x := session[A]{startMs: int64(binary.BigEndian.Uint64(row.Key[at+8:])), endMs: int64(binary.BigEndian.Uint64(row.Key[at:]))}
+		x := session[A]{startMs: sessionStart(row.Key), endMs: int64(binary.BigEndian.Uint64(row.Key[len(row.Key)-16:]))}
 		if x.startMs > to {
 			break
 		}
@@ -69,6 +68,19 @@ func (s *sessionRows[A]) near(key []byte, from, to int64, old bool, found []sess
 		found = append(found, x)
 	}
 	return found, nil
+}
+
+// sessionStart is the start in the key of a row that holds an aggregate.
+func sessionStart(row []byte) int64 { return int64(binary.BigEndian.Uint64(row[len(row)-8:])) }
+
+// load reads a session that is known to be there.
+func (s *sessionRows[A]) load(key []byte, startMs, endMs int64, v *A) (timeMs int64, err error) {
+	s.rows(key, startMs, endMs)
+	timeMs, ok, err := s.Get(s.row, v)
+	if err == nil && !ok {
+		err = fmt.Errorf("store %s: a window that is due has no row", s.name)
+	}
+	return timeMs, err
 }
 
 // rows sets row and due to the keys of the two rows of a session.

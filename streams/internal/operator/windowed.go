@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"fmt"
-
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/window"
 )
@@ -21,10 +19,11 @@ import (
 // result is out.
 type WindowedAggregate[K, V, A any] struct {
 	Node        string
+	Part        string // of several streams that are aggregated together, which; else ""
 	Store       string
 	Handler     task.Handler
 	Spec        window.Spec
-	RetentionMs int64 // at least size + grace
+	RetentionMs int64 // at least size + grace; 0: for ever
 	Key         *Codec[K]
 	Value       *Codec[A]
 	Adder       Adder[K, V, A]
@@ -40,22 +39,19 @@ type WindowedAggregate[K, V, A any] struct {
 // Build makes the node of one task.
 func (w *WindowedAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	n := &windowed[K, V, A]{
-		site: b.Site(w.Node, task.Process, w.Handler), clock: b.Clock(w.Node), spec: w.Spec, retentionMs: w.RetentionMs,
+		site: b.Site(w.Node, task.Process, w.Handler), spec: w.Spec, retentionMs: w.RetentionMs,
 		key: w.Key, takesNull: w.TakesNull, row: buffer(),
-	}
-	if w.Closed.Used() {
-		n.emitted = b.Clock(w.Node + " closed") // no node's name has a space
 	}
 	rows, err := NewRows(b, n.site, w.Store, w.Value)
 	if err != nil {
 		return nil, err
 	}
 	n.fold = newFold(n.site, rows, w.Adder, w.Demand)
-	if n.updates, err = w.Updates.Build(b); err != nil {
+	if n.ends, err = newEnds(b, w.Node, w.Updates, w.Closed); err != nil {
 		return nil, err
 	}
-	n.closed, err = w.Closed.Build(b)
-	return n, err
+	n.clock = n.ends.clockOf(b, w.Node, w.Part)
+	return n, nil
 }
 
 type windowed[K, V, A any] struct {
@@ -66,10 +62,7 @@ type windowed[K, V, A any] struct {
 	key         *Codec[K]
 	takesNull   bool
 	fold        fold[K, V, A]
-	updates     Sink[window.Windowed[K], A]
-	closed      Sink[window.Windowed[K], A]
-	emitted     *Clock // windows that start below it have had their final result; nil if nobody wants them
-	expired     int64  // windows that start below it have been removed, by this task
+	ends        *ends[K, A] // places are starts of windows
 	out         Record[window.Windowed[K], A]
 	row         []byte
 }
@@ -84,11 +77,12 @@ func (n *windowed[K, V, A]) Push(r *Record[K, V]) error {
 		n.site.drop(dropNullValue)
 		return nil
 	}
-	before := n.clock.Ms()
+	before := n.ends.clock.Ms()
+	n.ends.clock.Advance(r.TimeMs)
 	n.clock.Advance(r.TimeMs)
 	late := false
-	for start := n.spec.FirstStartOf(r.TimeMs); start <= r.TimeMs; start += n.spec.AdvanceMs {
-		if n.spec.Closed(start, n.clock.Ms()) || n.emitted != nil && start < n.emitted.Ms() {
+	for start := n.spec.FirstStartOf(r.TimeMs); start <= r.TimeMs; start = n.spec.Next(start) {
+		if n.spec.Closed(start, n.clock.Ms()) || n.ends.isOut(start) {
 			late = true
 			continue
 		}
@@ -99,10 +93,10 @@ func (n *windowed[K, V, A]) Push(r *Record[K, V]) error {
 	if late {
 		n.site.drop(dropLate)
 	}
-	if n.clock.Ms() == before {
+	if n.ends.clock.Ms() == before {
 		return nil
 	}
-	return n.moveOn(n.clock.Ms())
+	return n.moveOn(n.ends.clock.Ms())
 }
 
 // update adds the record to its window and passes the new result on.
@@ -114,29 +108,29 @@ func (n *windowed[K, V, A]) update(r *Record[K, V], start int64) error {
 	if err != nil || !done {
 		return err
 	}
-	n.out.Key = window.Windowed[K]{Key: r.Key, Window: window.Between(start, start+n.spec.SizeMs)}
+	n.out.Key = window.Windowed[K]{Key: r.Key, Window: window.Between(start, n.spec.EndOf(start))}
 	n.out.Value, n.out.NullValue, n.out.TimeMs, n.out.Headers = n.fold.result, n.fold.null, n.fold.timeMs, r.Headers
 	n.out.Old = n.fold.before
-	return pushBranch(n.site.task, n.updates, &n.out) // windows may close after it
+	return pushBranch(n.site.task, n.ends.updates, &n.out) // windows may close after it
 }
 
 // moveOn does what a new stream time makes due: first the results of the windows
 // that close, then the removal of rows past retention.
 func (n *windowed[K, V, A]) moveOn(now int64) error {
-	if n.emitted != nil {
-		from, to := n.emitted.Ms(), n.spec.ClosedBefore(now)
-		n.emitted.Advance(to)
+	if emitted := n.ends.emitted; emitted != nil {
+		from, to := emitted.Ms(), n.spec.ClosedBefore(now)
+		emitted.Advance(to)
 		if n.startsIn(from, to) {
 			if err := n.fold.rows.Windows(from, to, n.pushClosed); err != nil {
 				return err
 			}
 		}
 	}
-	from, to := n.expired, now-n.retentionMs+1
-	if !n.startsIn(from, to) {
+	from, to := n.ends.expired, now-n.retentionMs+1
+	if n.retentionMs == 0 || !n.startsIn(from, to) {
 		return nil
 	}
-	n.expired = to
+	n.ends.expired = to
 	return n.fold.rows.Expire(from, to)
 }
 
@@ -148,15 +142,13 @@ func (n *windowed[K, V, A]) startsIn(from, to int64) bool {
 // pushClosed sends a final result. Its headers are empty: those of the record
 // that happened to close the window say nothing about it.
 func (n *windowed[K, V, A]) pushClosed(start int64, key []byte, timeMs int64, a *A) error {
-	n.site.enter()
-	k, err := n.key.Serde.Decode(key)
-	n.site.leave()
+	k, err := keyOf(n.site, n.key, n.fold.rows.name, key)
 	if err != nil {
-		return fmt.Errorf("store %s: a key does not decode as the type of this release: %w", n.fold.rows.name, err)
+		return err
 	}
 	n.out = Record[window.Windowed[K], A]{
-		Key:   window.Windowed[K]{Key: k, Window: window.Between(start, start+n.spec.SizeMs)},
+		Key:   window.Windowed[K]{Key: k, Window: window.Between(start, n.spec.EndOf(start))},
 		Value: *a, TimeMs: timeMs,
 	}
-	return pushBranch(n.site.task, n.closed, &n.out)
+	return pushBranch(n.site.task, n.ends.closed, &n.out)
 }

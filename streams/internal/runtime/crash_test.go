@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/streams/internal/runtime"
 	"github.com/millrace/millrace/txn/session"
 )
@@ -160,8 +161,7 @@ func (j *job) results() int {
 // A process killed at random moments, again and again, with the same folder.
 func TestKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	j := newJob(t, 3*time.Minute)
 	dir := t.TempDir()

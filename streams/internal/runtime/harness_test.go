@@ -399,6 +399,9 @@ func (j *job) checkStores(dir string) {
 		{"counts", topology.InternalName(j.app, "counts", topology.Changelog)}, {"labels", j.words},
 	} {
 		images := j.images(dir, s.store)
+		if len(images) == 0 { // ended before it made a store, perhaps before it made the changelog too
+			continue
+		}
 		positions := map[int32]int64{}
 		for p, img := range images {
 			positions[p] = img.Position().Next

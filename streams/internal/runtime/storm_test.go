@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // storm is everything that goes wrong at once: two processes of two workers
@@ -35,11 +37,7 @@ func TestStorm(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("MILLRACE_SOAK")); err == nil {
 		rounds = n
 	}
-	seed := uint64(time.Now().UnixNano())
-	if s, err := strconv.ParseUint(os.Getenv("MILLRACE_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	m := newMachine(t)
 	s := &storm{
 		job: newJobOn(t, time.Duration(2+rounds)*time.Minute, m), rnd: rand.New(rand.NewPCG(seed, 3)), machine: m,

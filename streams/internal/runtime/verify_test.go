@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/streams/internal/runtime"
 	"github.com/millrace/millrace/streams/internal/topology"
@@ -150,8 +151,7 @@ func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, 2*time.Minute)
 	dir := t.TempDir()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	c := &flaky{Cluster: j.cluster, rnd: rand.New(rand.NewPCG(seed, 2))}
 	j.label()
 	ctx, stop := context.WithCancel(j.ctx)
