@@ -48,7 +48,8 @@ func TestHostileClaimsTakeBoundedMemory(t *testing.T) {
 			case <-stop:
 				stopped <- peak
 				return
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(20 * time.Millisecond):
+				runtime.GC() // what is alive counts; how far the collector is behind depends on the machine's load
 				runtime.ReadMemStats(&now)
 				peak = max(peak, now.HeapAlloc)
 			}

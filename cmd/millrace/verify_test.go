@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/txn/history"
 	"github.com/millrace/millrace/txn/history/historytest"
 )
@@ -62,14 +63,7 @@ func TestVerify(t *testing.T) {
 	if os.Getenv("MILLRACE_SOAK") != "" {
 		seconds = 300
 	}
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("MILLRACE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("MILLRACE_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (MILLRACE_SEED repeats the choices)", seed)
+	seed := seedtest.New(t)
 	dir, name := t.TempDir(), filepath.Join(t.TempDir(), "history.txt")
 	s := server(t, dir)
 	cmd := exec.Command(binary, "verify", "--brokers", s.addr, "--seconds", strconv.Itoa(seconds), "--seed", strconv.FormatUint(seed, 10),

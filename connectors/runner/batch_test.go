@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/connectors"
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // randomBatch makes a batch over up to three partitions with gaps and rejects.
@@ -39,8 +40,7 @@ func randomBatch(rng *rand.Rand) *connectors.Batch {
 // record and reject once and inside its range, ranges joined end to end.
 func TestHalve(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for range 2000 {
 		b := randomBatch(rng)

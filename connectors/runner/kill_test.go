@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/connectors/file"
 	"github.com/millrace/millrace/connectors/runner"
 	"github.com/millrace/millrace/connectors/sqlite"
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // killChild tells the child process of TestKilledProcess what to do: the
@@ -41,8 +42,7 @@ func TestKilledProcess(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	b := brokertest.Start(t, brokertest.OnTCP())
 	createTopic(t, b, "orders", 3)

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace/millrace/connectors"
 	"github.com/millrace/millrace/connectors/runner"
 	"github.com/millrace/millrace/connectors/sqlite"
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // weather is a cluster whose connections break and stall.
@@ -110,11 +111,7 @@ func TestStorm(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("MILLRACE_SOAK")); err == nil {
 		rounds = n
 	}
-	seed := uint64(time.Now().UnixNano())
-	if n, err := strconv.ParseUint(os.Getenv("MILLRACE_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	node := brokertest.StartNode(t, brokertest.Configure(func(c *broker.Config) { c.GroupInitialRebalanceDelay = time.Millisecond }))
 	s := &storm{t: t, rnd: rand.New(rand.NewPCG(seed, 5)), node: node, way: newWeather(node), path: filepath.Join(t.TempDir(), "out.db")}
 	t.Cleanup(func() {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // TestRewriter removes random records from batches of all codecs and kinds, with and without a delete horizon, twice in a row.
 func TestRewriter(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var w Rewriter
 	for round := range 300 {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/txn/history"
 	"github.com/millrace/millrace/txn/history/historytest"
 )
@@ -262,7 +262,7 @@ func TestModel(t *testing.T) {
 	if os.Getenv("MILLRACE_SOAK") != "" {
 		rounds = 1000
 	}
-	from := uint64(time.Now().UnixNano())
+	from := seedtest.New(t)
 	tampered := map[string]int{}
 	for seed := from; seed < from+uint64(rounds); seed++ {
 		events := newModel(seed).run(400)

@@ -5,10 +5,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 var fetchCases = []testCase{
@@ -33,8 +34,7 @@ func fetchInsideBatch(tg *target) {
 
 // fetchesConcatenateToLog: over many small segments, fetches with any limit from any start join up without gaps.
 func fetchesConcatenateToLog(tg *target) {
-	seed := uint64(time.Now().UnixNano())
-	tg.Logf("seed %d", seed)
+	seed := seedtest.New(tg)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	// 1 MiB is the smallest segment.bytes that Kafka takes.
 	topic := tg.topic("t", 1, "segment.bytes", "1048576")

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 var storageCases = []testCase{
@@ -18,8 +19,7 @@ var storageCases = []testCase{
 // powerCutLosesNothingAcknowledged: the disk keeps what was synced and a random share of the rest; what was
 // acknowledged with acks=all is there, in order, once.
 func powerCutLosesNothingAcknowledged(tg *target) {
-	seed := uint64(time.Now().UnixNano())
-	tg.Logf("seed %d", seed)
+	seed := seedtest.New(tg)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	topic := tg.topic("t", 1)
 	var acked []string

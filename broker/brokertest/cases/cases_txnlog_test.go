@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // transactionLogCases look at what transactions leave in a partition, and at what a crash may take from them.
@@ -109,8 +110,7 @@ func readCommittedStopsAtLSO(tg *target, version int) {
 
 // abortedListSortedCompleteLimited: interleaved producers with random outcomes, random windows.
 func abortedListSortedCompleteLimited(tg *target) {
-	seed := uint64(time.Now().UnixNano())
-	tg.Logf("seed %d", seed)
+	seed := seedtest.New(tg)
 	rng := rand.New(rand.NewPCG(seed, 51))
 	topic := tg.topic("t", 1)
 	type span struct{ pid, first, marker int64 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/broker"
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // rough is a line that is slow and loses connections, or is dead: then nothing gets through.
@@ -28,13 +27,7 @@ type rough struct {
 
 func newRough(t *testing.T, b *broker.Broker, oneIn int) *rough {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("MILLRACE_SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		must(t, err)
-	}
-	t.Logf("seed %d (MILLRACE_SEED repeats the choices)", seed)
+	seed := seedtest.New(t)
 	return &rough{b: b, rng: rand.New(rand.NewPCG(seed, 0)), oneIn: oneIn, conns: map[*roughConn]bool{}}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 func TestMain(m *testing.M) {
@@ -47,14 +49,8 @@ func rounds(t *testing.T, p program) {
 			t.Fatalf("MILLRACE_FIRE: %v", err)
 		}
 	}
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("MILLRACE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("MILLRACE_SEED: %v", err)
-		}
-	}
-	t.Logf("%s, seed %d (MILLRACE_SEED repeats the choices)", p.name, seed)
+	seed := seedtest.New(t)
+	t.Log(p.name)
 	s := startServer(t)
 	defer func() { s.t = t }() // of a round until then
 	for i := range size.rounds {

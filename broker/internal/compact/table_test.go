@@ -6,12 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/millrace/millrace/core/seedtest"
 )
 
 // TestTable compares a table with a map, up to where it is full, and its size with the limit.
 func TestTable(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	const limit = 100_000
 	table, model := NewTable(limit), map[string]int64{}

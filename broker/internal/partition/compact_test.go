@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/compact"
 	"github.com/millrace/millrace/core/record"
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/txn/isolation"
 	"github.com/millrace/millrace/txn/producer"
@@ -295,8 +296,9 @@ func TestCompactionModel(t *testing.T) {
 	if testing.Short() {
 		steps, seeds = 200, 2
 	}
-	for range seeds {
-		seed := rand.Uint64()
+	first := seedtest.New(t)
+	for i := range seeds {
+		seed := first + uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewMem()
@@ -347,8 +349,7 @@ func (s *store) quiet() {
 // shows the same, and that has no leftovers.
 func TestCompactionPowerLoss(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	mem := vfs.NewMem()
 	faults := vfs.WithFaults(mem)
 	config := compacting(500)
@@ -491,8 +492,7 @@ func TestCompactionFaults(t *testing.T) {
 // to the same end.
 func TestSmallTable(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := seedtest.New(t)
 	mem := vfs.NewMem()
 	s := newStore(t, mem, mem, compacting(0), seed)
 	s.keys = 1500

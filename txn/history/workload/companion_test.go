@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/broker/brokertest"
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/txn/history/workload"
 )
 
@@ -36,7 +37,7 @@ func TestCompanions(t *testing.T) {
 		t.Run(c.name+"/crashes", func(t *testing.T) {
 			t.Parallel()
 			node := brokertest.StartNode(t)
-			n := seed(t)
+			n := seedtest.New(t)
 			w := startCompanion(t, c.run, workload.Options{Seeds: node.Seeds(), Dial: node.Dial, Seed: n, Patience: 2 * time.Minute})
 			now := workload.Progress{}
 			for i := uint64(0); i < 4 || now.Done < 300; i++ {
@@ -54,7 +55,7 @@ func TestCompanions(t *testing.T) {
 		t.Run(c.name+"/lies", func(t *testing.T) {
 			t.Parallel()
 			l := &liar{b: brokertest.Start(t), lie: lie}
-			w := startCompanion(t, c.run, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seed(t), Patience: 4 * time.Second})
+			w := startCompanion(t, c.run, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seedtest.New(t), Patience: 4 * time.Second})
 			for l.lies.Load() < 20 {
 				<-w.tick
 			}

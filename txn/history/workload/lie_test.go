@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/broker"
 	"github.com/millrace/millrace/broker/brokertest"
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/txn/history"
 	"github.com/millrace/millrace/txn/history/workload"
 )
@@ -126,7 +127,7 @@ func TestLies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := &liar{b: brokertest.Start(t), lie: c.lie}
-			events := start(t, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seed(t), Patience: 20 * time.Second}, func(p workload.Progress) bool {
+			events := start(t, workload.Options{Seeds: l.b.Seeds(), Dial: l.Dial, Seed: seedtest.New(t), Patience: 20 * time.Second}, func(p workload.Progress) bool {
 				return l.lies.Load() >= 60 && p.Done >= 800 && p.Consumed >= 40
 			}).wait(t)
 			r, err := history.Check(events)

@@ -7,30 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/broker/brokertest"
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/txn/history"
 	"github.com/millrace/millrace/txn/history/historytest"
 	"github.com/millrace/millrace/txn/history/workload"
 )
-
-// seed is fresh, or MILLRACE_SEED.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	n := uint64(time.Now().UnixNano())
-	if s := os.Getenv("MILLRACE_SEED"); s != "" {
-		var err error
-		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("MILLRACE_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (MILLRACE_SEED repeats the choices)", n)
-	return n
-}
 
 // enough says that a history has a bit of everything. Tests wait for that and not for a
 // time, as machines may be slow.
@@ -137,7 +123,7 @@ func busy(t *testing.T, r *history.Report, events []history.Event) {
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
-	n := seed(t)
+	n := seedtest.New(t)
 	var phases []workload.Phase
 	events := start(t, workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Seed: n}, func(p workload.Progress) bool {
 		if !slices.Contains(phases, p.Phase) {
@@ -175,7 +161,7 @@ func TestHealthy(t *testing.T) {
 func TestRestartsAndCrashes(t *testing.T) {
 	t.Parallel()
 	node := brokertest.StartNode(t)
-	n := seed(t)
+	n := seedtest.New(t)
 	rng := rand.New(rand.NewPCG(n, 3))
 	w := start(t, workload.Options{Seeds: node.Seeds(), Dial: node.Dial, Seed: n, Patience: 2 * time.Minute}, func(workload.Progress) bool { return false })
 	var now workload.Progress
@@ -204,7 +190,7 @@ func TestBadNetwork(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t)
 	var now workload.Progress
-	o := workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Seed: seed(t), CutOneIn: 30, DelayOneIn: 60, LateOneIn: 15, OnlyVersion2: true}
+	o := workload.Options{Seeds: b.Seeds(), Dial: b.Dial, Seed: seedtest.New(t), CutOneIn: 30, DelayOneIn: 60, LateOneIn: 15, OnlyVersion2: true}
 	events := start(t, o, func(p workload.Progress) bool {
 		now = p
 		return enough(p) && p.Cuts >= 50 && p.Delays >= 50 && p.Lates >= 100
