@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,6 +83,10 @@ func serve(cmd *cobra.Command, c broker.Config) error {
 	if err := newPrinter(cmd).print(ready, "ready: listening on %s", ready.Address); err != nil {
 		return fmt.Errorf("ready line: %w", err)
 	}
+	// What opening the partitions left behind goes back to the system: a broker that then has nothing to do would
+	// otherwise keep it.
+	settled := time.AfterFunc(time.Second, debug.FreeOSMemory)
+	defer settled.Stop()
 	<-cmd.Context().Done()
 	return b.Close()
 }
