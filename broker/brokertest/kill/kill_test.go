@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // transaction is whole, and nothing of an aborted one is seen: in each durability, for what the kernel has outlives the
 // process. With MILLRACE_SOAK=1 it is killed a hundred times.
 func TestKilledUnderLoad(t *testing.T) {
-	for mode, kills := range map[string]int{"fsync": 10, "interval": 3, "os": 5} {
+	for mode, kills := range map[string]int{"fsync": 10, "interval": 2, "os": 3} {
 		if os.Getenv("MILLRACE_SOAK") != "" {
 			kills = 100
 		}

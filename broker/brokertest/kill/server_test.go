@@ -29,12 +29,13 @@ type server struct {
 	t      *testing.T
 	dir    string
 	addr   string
+	flags  []string
 	cmd    *exec.Cmd
 	stderr strings.Builder
 }
 
-func startServer(t *testing.T) *server {
-	s := &server{t: t, dir: t.TempDir(), addr: "127.0.0.1:0"}
+func startServer(t *testing.T, flags ...string) *server {
+	s := &server{t: t, dir: t.TempDir(), addr: "127.0.0.1:0", flags: flags}
 	s.start()
 	t.Cleanup(func() {
 		if s.cmd != nil {
@@ -53,7 +54,7 @@ func (s *server) start() {
 	if err != nil {
 		s.t.Fatalf("building the server: %v", err)
 	}
-	s.cmd = exec.Command(bin, "server", "--data-dir", s.dir, "--listen", s.addr)
+	s.cmd = exec.Command(bin, append([]string{"server", "--data-dir", s.dir, "--listen", s.addr}, s.flags...)...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)

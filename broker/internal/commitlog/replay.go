@@ -213,7 +213,7 @@ func (r *recovery) take(s *segment, b record.Batch, pos, indexed int64) error {
 // truncate cuts a torn tail off.
 func (r *recovery) truncate(s *segment, pos int64, cause error) error {
 	l := r.l
-	l.logger.Warn("a torn tail that nobody was told of is cut off", "partition", l.o.Name, "segment", s.base,
+	l.logger.Warn("a torn tail, which no sync had covered, is cut off", "partition", l.o.Name, "segment", s.base,
 		"byte", pos, "offset", r.next, "bytes", s.size.Load()-pos, "cause", cause)
 	if err := s.openForAppend(); err != nil {
 		return fmt.Errorf("%s: %w", l.o.Name, err)
