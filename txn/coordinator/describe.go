@@ -2,19 +2,6 @@ package coordinator
 
 import "slices"
 
-// Described is a transactional id as an operator sees it (KIP-664).
-type Described struct {
-	ID         string
-	ProducerID int64
-	Epoch      int16
-	State      State
-	TimeoutMs  int32
-	// StartMs is when the open or the last transaction began, -1 if there was none since InitProducerId.
-	StartMs int64
-	// Partitions are those of the transaction that is open or being completed. They are sorted and not to be changed.
-	Partitions []TopicPartition
-}
-
 // describe shows an id. A kept transaction has no state of its own in Kafka's protocol; that it has no timeout shows.
 func (t *transaction) describe() Described {
 	d := Described{

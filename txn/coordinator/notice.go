@@ -6,15 +6,6 @@ import "slices"
 // read_committed consumer gets past it. So somebody must hear of one that stays open
 // for long.
 
-// Notice tells of a transaction that waits for a decision and has no timeout.
-type Notice struct {
-	Described
-	// AgeMs is how long it has been open.
-	AgeMs int64
-	// Kept says that a later incarnation of its producer has taken it over, undecided.
-	Kept bool
-}
-
 // track keeps the list of undecided transactions, after t has changed.
 func (m *Machine) track(t *transaction) {
 	if !t.twoPhase() {

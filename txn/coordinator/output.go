@@ -50,6 +50,28 @@ type Decision struct {
 	Reply Reply
 }
 
+// Described is a transactional id as an operator sees it (KIP-664).
+type Described struct {
+	ID         string
+	ProducerID int64
+	Epoch      int16
+	State      State
+	TimeoutMs  int32
+	// StartMs is when the open or the last transaction began, -1 if there was none since InitProducerId.
+	StartMs int64
+	// Partitions are those of the transaction that is open or being completed. They are sorted and not to be changed.
+	Partitions []TopicPartition
+}
+
+// Notice tells of a transaction that waits for a decision and has no timeout.
+type Notice struct {
+	Described
+	// AgeMs is how long it has been open.
+	AgeMs int64
+	// Kept says that a later incarnation of its producer has taken it over, undecided.
+	Kept bool
+}
+
 // refuse answers a request without a change.
 func refuse(to Token, response any) Output {
 	return Output{Replies: []Reply{{To: to, Response: response}}}
