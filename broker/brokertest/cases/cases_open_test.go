@@ -97,9 +97,8 @@ func abortRacesFirstWrite(tg *target, version int) {
 	}
 }
 
-// offsets sends TxnOffsetCommit of one partition.
-func (x *txn) offsets(version int16, group, topic string, offset int64) int16 {
-	x.tg.Helper()
+// offsetsRequest makes TxnOffsetCommit of one partition.
+func (x *txn) offsetsRequest(version int16, group, topic string, offset int64) *kmsg.TxnOffsetCommitRequest {
 	req := kmsg.NewPtrTxnOffsetCommitRequest()
 	req.Version = version
 	req.TransactionalID, req.Group, req.ProducerID, req.ProducerEpoch, req.Generation = x.id, group, x.pid, x.epoch, -1
@@ -109,7 +108,13 @@ func (x *txn) offsets(version int16, group, topic string, offset int64) int16 {
 	rp.Offset = offset
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	return x.tg.coordinator(0, group).do(req).(*kmsg.TxnOffsetCommitResponse).Topics[0].Partitions[0].ErrorCode
+	return req
+}
+
+// offsets sends TxnOffsetCommit of one partition.
+func (x *txn) offsets(version int16, group, topic string, offset int64) int16 {
+	x.tg.Helper()
+	return x.tg.coordinator(0, group).do(x.offsetsRequest(version, group, topic, offset)).(*kmsg.TxnOffsetCommitResponse).Topics[0].Partitions[0].ErrorCode
 }
 
 // stableOffset asks OffsetFetch with RequireStable.

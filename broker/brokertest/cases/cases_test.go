@@ -45,6 +45,7 @@ func all() []testCase {
 	cs = append(cs, fetchCases...)
 	cs = append(cs, sessionCases...)
 	cs = append(cs, bounceCases...)
+	cs = append(cs, versionCases...)
 	cs = append(cs, groupCases...)
 	cs = append(cs, storageCases...)
 	cs = append(cs, cleanCases...)

@@ -28,6 +28,7 @@ func init() {
 		{key: 32, min: 1, max: 4, handle: handleDescribeConfigs},
 		{key: 33, min: 0, max: 2, handle: handleAlterConfigs},
 		{key: 44, min: 0, max: 1, handle: handleIncrementalAlterConfigs},
+		{key: 57, min: 0, max: 2, handle: handleUpdateFeatures},
 		{key: 60, min: 0, max: 2, handle: handleDescribeCluster},
 		{key: 61, min: 0, max: 0, handle: handleDescribeProducers},
 		{key: 65, min: 0, max: 0, handle: handleDescribeTransactions},
