@@ -21,7 +21,7 @@ func newAudience(p *process, o *oracle, of partitionOf, committedOnly bool) *aud
 
 func (a *audience) start() { a.fetch(300*time.Millisecond, a.rest) }
 
-func (a *audience) rest() { a.after(a.w.between(0, 8*a.pace()), "fetch", a.start) }
+func (a *audience) rest() { a.after(a.w.between(0, 16*a.pace()), "fetch", a.start) }
 
 func (a *audience) taken(records []got, next int64) {
 	for _, g := range records {
@@ -31,7 +31,7 @@ func (a *audience) taken(records []got, next int64) {
 	}
 	a.seen = append(a.seen, records...)
 	a.position = next
-	a.after(a.w.between(0, a.pace()), "fetch", a.start)
+	a.after(a.w.between(0, 8*a.pace()), "fetch", a.start)
 }
 
 // allowed checks a record against what the log is known to hold.

@@ -6,10 +6,13 @@ type author struct {
 	*producer
 	enough func() bool
 	idle   bool
+	round  int
 	left   int // batches of the transaction to send yet
 	open   int // sent and not acknowledged
 	commit bool
-	broken outcome // what ended the transaction early, good for nothing
+	// replaced says that another process has this one's place: it stops at the first failure.
+	replaced bool
+	broken   outcome // what ended the transaction early, good for nothing
 }
 
 const partitions = 2
@@ -22,11 +25,16 @@ func (a *author) start() { a.begin(a.next) }
 
 // next begins the next transaction, or the next few batches.
 func (a *author) next() {
+	if a.replaced {
+		a.kill()
+		return
+	}
 	if a.enough() {
 		a.idle = true
 		return
 	}
-	a.left, a.broken, a.open = 1+a.w.rng.IntN(6), good, 0
+	a.round++
+	a.left, a.broken, a.open = 1+a.w.rng.IntN(5), good, 0
 	if a.id != "" {
 		a.producer.open()
 		a.commit = !a.w.chance(4)
@@ -53,9 +61,9 @@ func (a *author) more() {
 		}
 		a.send(to, items, a.sent)
 	}
-	t := a.txn
+	round := a.round
 	a.after(a.w.between(0, a.pace()), "write", func() {
-		if a.txn == t {
+		if a.round == round {
 			a.more()
 		}
 	})
@@ -80,12 +88,12 @@ func (a *author) close() {
 	}
 	a.broken = again // nothing more of it
 	if a.id == "" {
-		a.after(a.w.between(0, a.pace()), "next", a.next)
+		a.after(a.w.between(0, 4*a.pace()), "next", a.next)
 		return
 	}
 	a.end(a.commit, func(what outcome) {
 		if what == good {
-			a.after(a.w.between(0, a.pace()), "next", a.next)
+			a.after(a.w.between(0, 4*a.pace()), "next", a.next)
 			return
 		}
 		a.broken = what
@@ -95,6 +103,10 @@ func (a *author) close() {
 
 // recover goes on after a failure: by an abort where the protocol allows it, else by beginning anew, which aborts too.
 func (a *author) recover() {
+	if a.replaced {
+		a.kill()
+		return
+	}
 	if a.broken == abortable && a.id != "" {
 		a.end(false, func(what outcome) {
 			if what == good {

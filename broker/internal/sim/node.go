@@ -40,7 +40,7 @@ func newNode(w *world, log slog.Handler) *node {
 func (n *node) config() broker.Config {
 	return broker.Config{
 		Logger: slog.New(n.log), InternalPartitions: 2, NoAutoCreate: true,
-		GroupInitialRebalanceDelay: 20 * time.Millisecond, GroupMinSessionTimeout: 100 * time.Millisecond,
+		GroupInitialRebalanceDelay: 2 * time.Millisecond, GroupMinSessionTimeout: 100 * time.Millisecond,
 		RetentionCheckInterval: 700 * time.Millisecond, CompactionInterval: 900 * time.Millisecond,
 	}
 }
@@ -110,7 +110,7 @@ func (n *node) ended(why string) {
 	n.mem = n.disk.left
 	n.broker, n.api, n.ending = nil, nil, false
 	n.down()
-	n.start(n.w.between(time.Millisecond, 300*time.Millisecond))
+	n.start(n.w.between(time.Millisecond, 40*time.Millisecond))
 }
 
 // stop ends the run in order.

@@ -36,8 +36,9 @@ type txn struct {
 	// ended is what the client was told.
 	ended fate
 	fate  fate // what markers say
-	// moves are the offsets that it commits to a group, by partition of the input.
-	moves map[int32]int64
+	// A copy moves the group's position of a partition of the input from one offset to another.
+	part        int32
+	from, moves int64
 }
 
 // topicName of an internal name that the oracle knows things about.
@@ -46,18 +47,26 @@ const (
 	output = "out"
 )
 
+// owner is who had a transactional id last, and what it was told.
+type owner struct {
+	producer any
+	pid      int64
+	epoch    int16
+}
+
 // oracle knows what clients have done and been told, and is told what the logs hold. What does not fit is a violation.
 type oracle struct {
 	w     *world
 	items []*item // by id
 	// latest is the newest producer of each transactional id that was told that it is.
-	latest map[string]any
+	latest map[string]owner
+	txns   []*txn // that were asked to commit
 	// copies of each item of the input that are in the output, committed.
 	copied map[*item]*item
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{w: w, latest: map[string]any{}, copied: map[*item]*item{}}
+	return &oracle{w: w, latest: map[string]owner{}, copied: map[*item]*item{}}
 }
 
 // add makes a new item, of a transaction or not.
@@ -72,16 +81,19 @@ func (o *oracle) add(topic string, partition int32, t *txn, source *item) *item 
 
 // initialised says that a producer was told that it owns its transactional id now. Whoever had it before may commit nothing any
 // more that it had not asked for.
-func (o *oracle) initialised(id string, producer any) {
-	if id != "" {
-		o.latest[id] = producer
+func (o *oracle) initialised(id string, pid int64, epoch int16, producer any) {
+	have, any := o.latest[id]
+	if id == "" || any && (have.pid > pid || have.pid == pid && have.epoch >= epoch) {
+		return // it was told long ago, and hears of it only now
 	}
+	o.latest[id] = owner{producer, pid, epoch}
 }
 
 // asks says that a commit is about to be sent. An owner that was replaced may ask as it likes: it must get nothing.
 func (o *oracle) asks(t *txn, producer any) {
-	if o.latest[t.id] == producer {
+	if o.latest[t.id].producer == producer && !t.asked {
 		t.asked = true
+		o.txns = append(o.txns, t)
 	}
 }
 
@@ -174,4 +186,55 @@ func (o *oracle) committedOf(topic string) []*item {
 		return int(a.at - b.at)
 	})
 	return out
+}
+
+// uncopied is a committed record of the input that is not in the output, nil if there is none.
+func (o *oracle) uncopied() *item {
+	for _, i := range o.items {
+		if i.topic == input && i.fate == committed && o.copied[i] == nil {
+			return i
+		}
+	}
+	return nil
+}
+
+// final checks what must hold when everything has ended.
+func (o *oracle) final() {
+	for _, i := range o.items {
+		switch t := i.txn; {
+		case i.acked >= 0 && i.at != i.acked:
+			o.w.fail("record %d was acknowledged at %s-%d offset %d and is not there", i.id, i.topic, i.partition, i.acked)
+		case t != nil && t.ended == committed && i.fate != committed:
+			o.w.fail("record %d of a committed transaction of %s is %v", i.id, t.id, i.fate)
+		case i.source != nil && i.fate == committed && i.source.fate != committed:
+			o.w.fail("record %d is a copy of record %d, which is %v", i.id, i.source.id, i.source.fate)
+		}
+	}
+	last := [partitions]int64{} // offsets of the sources, per partition
+	for _, i := range o.committedOf(output) {
+		if i.source.at < last[i.partition] {
+			o.w.fail("the copy of record %d is behind that of a later one", i.source.id)
+		}
+		last[i.partition] = i.source.at
+	}
+}
+
+// positions are where the group is by its committed transactions, for each partition of the input.
+func (o *oracle) positions() (at [partitions]int64) {
+	for _, t := range o.txns {
+		if t.moves > 0 && t.fate == committed {
+			at[t.part] = max(at[t.part], t.moves)
+		}
+	}
+	return at
+}
+
+// finished counts transactions that were committed.
+func (o *oracle) finished() (n int) {
+	for _, t := range o.txns {
+		if t.fate == committed {
+			n++
+		}
+	}
+	return n
 }

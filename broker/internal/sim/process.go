@@ -89,11 +89,12 @@ func (p *process) kill() {
 }
 
 // patience is how long a client waits for an answer.
-const patience = 400 * time.Millisecond
+const patience = 150 * time.Millisecond
 
 // call sends a request and hands over its answer, or an error when there will be none. Whether the request was carried out is
 // then not known. A request without an answer in time takes its connection with it, and with that all requests behind it.
-func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, repeatable bool, done func(kmsg.Response, error)) {
+// sent false says that there is no connection, which done hears of later.
+func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, repeatable bool, done func(kmsg.Response, error)) (sent bool) {
 	l := &p.links[on]
 	if l.conn == nil || !l.conn.open {
 		var c *conn
@@ -101,8 +102,8 @@ func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, repeat
 			func(frame []byte) { p.enter(func() { p.answered(l, c, frame) }) },
 			func() { p.enter(func() { p.lost(l, c, errDisconnected) }) })
 		if c == nil {
-			p.after(p.w.between(time.Millisecond, 20*time.Millisecond), "refused", func() { done(nil, errNoBroker) })
-			return
+			p.after(p.w.between(5*time.Millisecond, 30*time.Millisecond), "refused", func() { done(nil, errNoBroker) })
+			return false
 		}
 		if l.conn != nil {
 			p.lost(l, l.conn, errDisconnected)
@@ -119,6 +120,7 @@ func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, repeat
 	})
 	p.w.log("%s: conn %d: %d %s", p.name, conn.id, c.number, describe(req))
 	conn.send(formatter.AppendRequest(nil, req, c.number)[4:], repeatable)
+	return true
 }
 
 // answered hands an answer to its call, which is the first one.
@@ -165,4 +167,4 @@ func (p *process) lost(l *link, c *conn, err error) {
 }
 
 // pace bounds the pauses between two things that a client does.
-func (p *process) pace() time.Duration { return 4 * p.net.delay }
+func (p *process) pace() time.Duration { return 8 * p.net.delay }

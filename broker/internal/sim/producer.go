@@ -49,7 +49,7 @@ func newProducer(p *process, o *oracle, id string, v2 bool) *producer {
 // soon is when a client tries again.
 func (p *producer) soon() time.Duration { return p.w.between(2*time.Millisecond, 30*time.Millisecond) }
 
-const txnTimeout = 3 * time.Second
+const txnTimeout = 700 * time.Millisecond
 
 // begin gets a producer id, or the next epoch of the transactional id, and aborts what an earlier producer left open. It tries
 // until it has it; lost is called when somebody newer has it.
@@ -79,7 +79,7 @@ func (p *producer) begin(ready func()) {
 			return
 		}
 		p.pid, p.epoch, p.next = resp.ProducerID, resp.ProducerEpoch, map[partitionOf]int32{}
-		p.o.initialised(p.id, p)
+		p.o.initialised(p.id, p.pid, p.epoch, p)
 		ready()
 	})
 }
@@ -182,7 +182,7 @@ func (p *producer) produce(b *batch) {
 	rp.Partition, rp.Records = b.to.index, b.bytes
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	p.call(toData, req, 0, true, func(r kmsg.Response, err error) {
+	sent := p.call(toData, req, 0, true, func(r kmsg.Response, err error) {
 		if len(p.pending) == 0 || p.pending[0] != b {
 			if i := p.place(b); i < 0 {
 				return // given up meanwhile
@@ -207,6 +207,7 @@ func (p *producer) produce(b *batch) {
 			p.failed(what)
 		}
 	})
+	p.stalled = p.stalled || !sent
 }
 
 func (p *producer) place(b *batch) int {
