@@ -17,7 +17,7 @@ type Doomed struct {
 
 // Doomed takes over the segments that came off the list since the last call. The append lock is held.
 func (l *Log) Doomed() Doomed {
-	d := Doomed{l, l.doomed, l.config.FileDeleteDelayMs}
+	d := Doomed{l, l.doomed, l.Config().FileDeleteDelayMs}
 	l.doomed = nil
 	return d
 }

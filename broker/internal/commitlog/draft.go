@@ -125,7 +125,7 @@ func (d *Draft) Add(b, left record.Batch) error {
 	}
 	pos := d.at + int64(len(d.buf))
 	d.buf = append(d.buf, left...)
-	d.s.note(left, pos, d.l.o.Config.IndexIntervalBytes)
+	d.s.note(left, pos, d.l.Config().IndexIntervalBytes)
 	d.s.size.Store(pos + int64(len(left)))
 	if len(d.buf) >= draftChunk {
 		return d.flush()

@@ -51,13 +51,23 @@ type Position struct{ Offset, Segment, Bytes int64 }
 // ErrBroken says that a write failed and could not be taken back: what the file holds behind the last batch is unknown.
 var ErrBroken = errors.New("a failed write could not be undone")
 
+// origin is what a log keeps of its options. There may be ten thousand logs, so what only the opening needs is not kept.
+type origin struct {
+	FS              vfs.FS
+	Dir, Name       string
+	TopicID         [16]byte
+	NowMs           int64 // of the opening
+	NewState        func() State
+	CheckpointBytes int64
+}
+
 // Log is the log of one partition. The owner's append lock guards everything that changes it: methods that need it say so.
 // All others are readers, and need no lock.
 type Log struct {
-	o      Options
-	config Config
+	o      origin
 	logger *slog.Logger
 	state  State
+	config atomic.Pointer[Config]
 
 	segments atomic.Pointer[[]*segment] // oldest first, never empty; the last is active
 	epochs   epochs
@@ -163,8 +173,14 @@ func (l *Log) Sealed() bool { return len(l.unfinished)+len(l.starts) > 0 }
 // LogStart is the first offset that readers may see.
 func (l *Log) LogStart() int64 { return l.logStart.Load() }
 
+// Config is the settings as they are now, defaults filled in; nobody changes what it points to.
+func (l *Log) Config() *Config { return l.config.Load() }
+
 // Reconfigure takes new settings; they hold from the next append on. The append lock is held.
-func (l *Log) Reconfigure(c Config) { l.config = c.WithDefaults() }
+func (l *Log) Reconfigure(c Config) {
+	c = c.WithDefaults()
+	l.config.Store(&c)
+}
 
 // Append writes one batch behind the last one, with one write. The batch has its final bytes and its base offset is Next. On
 // an error nothing has been appended, and the same may be tried again, unless the error is [ErrBroken]. The append lock is
@@ -191,7 +207,7 @@ func (l *Log) Append(b record.Batch, nowMs int64) error {
 	if l.epochs.assign(b.LeaderEpoch(), b.BaseOffset()) {
 		l.epochDirty.Store(true)
 	}
-	s.note(b, pos, l.config.IndexIntervalBytes)
+	s.note(b, pos, l.Config().IndexIntervalBytes)
 	if pos == 0 {
 		s.createdMs = nowMs
 	}
@@ -232,22 +248,24 @@ func (l *Log) mustRoll(s *segment, b record.Batch, nowMs int64) bool {
 	if ts := b.MaxTimestamp(); s.firstTime > noTimestamp && ts > noTimestamp {
 		age = ts - s.firstTime
 	}
-	return size > l.config.SegmentBytes-int64(len(b)) || l.tooOld(s, age) ||
-		b.LastOffset()-s.base > math.MaxInt32 || s.full(l.config.IndexBytes)
+	c := l.Config()
+	return size > c.SegmentBytes-int64(len(b)) || l.tooOld(s, age) ||
+		b.LastOffset()-s.base > math.MaxInt32 || s.full(c.IndexBytes)
 }
 
 // tooOld tells whether a segment of that age is to be closed. The jitter is drawn from the log's name and the segment's first offset:
 // a restart does not draw again.
 func (l *Log) tooOld(s *segment, ageMs int64) bool {
-	jitter := min(l.config.SegmentJitterMs, l.config.SegmentMs)
-	if jitter == 0 || ageMs <= l.config.SegmentMs-jitter {
-		return ageMs > l.config.SegmentMs
+	c := l.Config()
+	jitter := min(c.SegmentJitterMs, c.SegmentMs)
+	if jitter == 0 || ageMs <= c.SegmentMs-jitter {
+		return ageMs > c.SegmentMs
 	}
 	h := fnv.New64a()
 	if _, err := fmt.Fprint(h, l.o.Name, s.base); err != nil {
 		panic(err) // a hash takes everything
 	}
-	return ageMs > l.config.SegmentMs-int64(h.Sum64()%uint64(jitter))
+	return ageMs > c.SegmentMs-int64(h.Sum64()%uint64(jitter))
 }
 
 // roll seals the active segment and begins a new one at the log's end. All that it does to the disk is to create one empty

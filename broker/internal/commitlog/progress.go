@@ -49,4 +49,4 @@ func (r *recovery) loadProgress() error {
 }
 
 // mayGap tells whether batches may be missing from an offset on.
-func (l *Log) mayGap(from int64) bool { return l.o.Config.Compacted || from < l.rewritten.Load() }
+func (l *Log) mayGap(from int64) bool { return l.Config().Compacted || from < l.rewritten.Load() }

@@ -57,7 +57,7 @@ func (l *Log) replayInto(built *segment, base int64) error {
 			if err != nil || s.base != base {
 				return err
 			}
-			built.note(b, pos, l.o.Config.IndexIntervalBytes)
+			built.note(b, pos, l.Config().IndexIntervalBytes)
 			if aborted {
 				built.mem.Load().txns.add(a)
 			}

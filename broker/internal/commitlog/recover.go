@@ -25,8 +25,11 @@ func Open(o Options) (*Log, error) {
 	if o.CheckpointBytes == 0 {
 		o.CheckpointBytes = defaultCheckpointBytes
 	}
-	o.Config = o.Config.WithDefaults()
-	l := &Log{o: o, config: o.Config, logger: o.Logger, state: o.NewState(), dirDirty: true}
+	l := &Log{
+		o:      origin{o.FS, o.Dir, o.Name, o.TopicID, o.NowMs, o.NewState, o.CheckpointBytes},
+		logger: o.Logger, state: o.NewState(), dirDirty: true,
+	}
+	l.Reconfigure(o.Config)
 	r := &recovery{l: l, point: o.Point}
 	if err := r.run(); err != nil {
 		r.abandon()

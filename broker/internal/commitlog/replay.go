@@ -195,7 +195,7 @@ func (r *recovery) take(s *segment, b record.Batch, pos, indexed int64) error {
 	}
 	fresh := b.BaseOffset() >= indexed && s.mem.Load() != nil
 	if fresh {
-		s.note(b, pos, l.o.Config.IndexIntervalBytes)
+		s.note(b, pos, l.Config().IndexIntervalBytes)
 	}
 	if b.BaseOffset() < r.from {
 		return nil

@@ -21,7 +21,7 @@ func (p *Partition) Append(records []byte, o AppendOptions) (Appended, error) {
 	if err != nil {
 		return Appended{}, err
 	}
-	now, config := p.nowMs(), p.config.Load()
+	now, config := p.nowMs(), p.log.Config()
 	if err := p.validate(b, o, now, config); err != nil {
 		return Appended{}, err
 	}

@@ -31,7 +31,7 @@ var ErrStopped = errors.New("the round is given up")
 // Dirtiness tells whether a round of compaction is due, and how dirty the log is: the share of bytes that no round has seen. For a
 // clean log it looks at a few numbers in memory, and at no file.
 func (p *Partition) Dirtiness(nowMs int64) (ratio float64, due bool, err error) {
-	if !p.config.Load().Compacted || p.failed.Load() != nil {
+	if !p.log.Config().Compacted || p.failed.Load() != nil {
 		return 0, false, nil
 	}
 	p.cleaning.Lock()
@@ -47,7 +47,7 @@ func (p *Partition) Dirtiness(nowMs int64) (ratio float64, due bool, err error) 
 // Nothing at or above the last stable offset is touched, nor the active segment. An error leaves the log as good as it was; what
 // was replaced stays so, and the next round does the rest. The locks of appends and fetches are held for moments only.
 func (p *Partition) Compact(o Compaction) (c Compacted, err error) {
-	if !p.config.Load().Compacted || p.failed.Load() != nil {
+	if !p.log.Config().Compacted || p.failed.Load() != nil {
 		return c, nil
 	}
 	p.cleaning.Lock()
@@ -76,7 +76,7 @@ type round struct {
 
 // plan looks what there is to do. cleaning is held.
 func (p *Partition) plan(nowMs int64) (r round, err error) {
-	r = round{p: p, config: *p.config.Load()}
+	r = round{p: p, config: *p.log.Config()}
 	stable := p.view.Load().stable
 	p.mu.Lock()
 	var waiting bool

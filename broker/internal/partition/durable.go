@@ -41,7 +41,7 @@ func (p *Partition) flush(final bool) error {
 		p.over(e)
 		return nil
 	}
-	plan := p.log.Begin(final && p.o.Durable)
+	plan := p.log.Begin(final && p.keeps)
 	p.mu.Unlock()
 	end := plan.End()
 	if err := plan.Data(); err != nil {
@@ -94,7 +94,7 @@ func (p *Partition) unsynced(plan *commitlog.Sync, end commitlog.Position, cause
 	over := p.ended
 	err := plan.Done()
 	if over == nil {
-		p.arm(p.config.Load())
+		p.arm(p.log.Config())
 	}
 	p.mu.Unlock()
 	if over != nil {

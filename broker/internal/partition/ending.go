@@ -115,7 +115,7 @@ func (p *Partition) Delete() error {
 			p.logger.Warn("closing a deleted partition", "partition", p.name, "err", err)
 		}
 	}
-	if err := commitlog.DeleteFolder(p.o.FS, p.o.Dir); err != nil {
+	if err := commitlog.DeleteFolder(p.fs, p.dir); err != nil {
 		return p.storage("delete", err)
 	}
 	p.handle.Forget()

@@ -11,13 +11,16 @@ import (
 	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/clock"
+	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/txn/isolation"
 )
 
 // Partition is one partition of a topic on this broker. All methods are safe for concurrent use.
 type Partition struct {
-	o      Options
+	fs     vfs.FS
+	dir    string
 	name   string
+	keeps  bool // FS outlives the process, see Options.Durable
 	clock  clock.Clock
 	logger *slog.Logger
 	handle *flush.Handle
@@ -42,7 +45,6 @@ type Partition struct {
 	ended     *Error             // closed, deleted or failed: nothing is appended any more
 
 	// Published for those who take no lock.
-	config atomic.Pointer[commitlog.Config]
 	view   atomic.Pointer[view]
 	logEnd atomic.Int64
 	synced atomic.Int64 // durable.Offset
@@ -78,7 +80,7 @@ func Open(o Options) (*Partition, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Partition{
-		o: o, name: fmt.Sprintf("%s-%d", o.Topic, o.Index), clock: o.Clock, logger: o.Logger,
+		fs: o.FS, dir: o.Dir, keeps: o.Durable, name: fmt.Sprintf("%s-%d", o.Topic, o.Index), clock: o.Clock, logger: o.Logger,
 		role: Leader{o.LeaderEpoch},
 	}
 	p.handle = o.Flusher.Register(flush.ID{Topic: o.TopicID, Partition: o.Index}, p)
@@ -101,7 +103,6 @@ func Open(o Options) (*Partition, error) {
 	p.log = log
 	p.producers = log.State().(*producers) // made by NewState above
 	log.AssignEpoch(o.LeaderEpoch)
-	p.configure(o.Log)
 	p.epoch.Store(o.LeaderEpoch)
 	p.logEnd.Store(log.Next())
 	p.mu.Lock()
@@ -117,11 +118,6 @@ func Open(o Options) (*Partition, error) {
 
 func (p *Partition) nowMs() int64 { return p.clock.Now().UnixMilli() }
 
-func (p *Partition) configure(c commitlog.Config) {
-	c = c.WithDefaults()
-	p.config.Store(&c)
-}
-
 // Name is topic-partition.
 func (p *Partition) Name() string { return p.name }
 
@@ -130,8 +126,7 @@ func (p *Partition) Name() string { return p.name }
 func (p *Partition) Reconfigure(c commitlog.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.config.Load().Durability
-	p.configure(c)
+	before := p.log.Config().Durability
 	p.log.Reconfigure(c)
 	if c.Durability == before {
 		return

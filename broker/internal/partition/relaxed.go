@@ -19,7 +19,7 @@ import (
 
 // firm is how far the topic's durability lets acknowledgements, and so readers, go. The append lock is held.
 func (p *Partition) firm() commitlog.Position {
-	c := p.config.Load()
+	c := p.log.Config()
 	if !c.Relaxed || p.ended != nil {
 		return p.durable
 	}
@@ -33,7 +33,7 @@ func (p *Partition) firm() commitlog.Position {
 // appended sees to the sync of what was appended, and moves the watermarks where that does not have to wait for it. The append lock
 // is held.
 func (p *Partition) appended() (moved bool) {
-	c := p.config.Load()
+	c := p.log.Config()
 	if !c.Relaxed {
 		p.handle.Dirty()
 		return false

@@ -23,7 +23,7 @@ func (p *Partition) Retain(nowMs int64) (r Retained, err error) {
 		return r, nil
 	}
 	before := p.log.Size()
-	config := *p.config.Load()
+	config := *p.log.Config()
 	e, err := p.log.Expired(config, nowMs, p.view.Load().stable, p.logEnd.Load())
 	if err == nil && e.Start > r.Start {
 		err = p.expire(e.Start, nowMs)
@@ -56,7 +56,7 @@ func (p *Partition) expire(start, nowMs int64) error {
 }
 
 // Compacts tells whether the topic is compacted.
-func (p *Partition) Compacts() bool { return p.config.Load().Compacted }
+func (p *Partition) Compacts() bool { return p.log.Config().Compacted }
 
 // RollIdle begins a new segment where the active one has been idle for segment.ms: compaction leaves the active one alone.
 func (p *Partition) RollIdle(nowMs int64) error {
