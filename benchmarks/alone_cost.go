@@ -33,36 +33,39 @@ func costWork() []workload {
 	return []workload{seg, par}
 }
 
-// segmentCost fills three partitions with small segments, in number only different, and measures each.
+// segmentCost fills three partitions with the same batches, in segments of the same size but for the partition that has
+// only one, and measures each.
 func segmentCost(ctx context.Context, e *env) error {
 	const segment = 1 << 20
 	for _, n := range segmentCounts {
-		topic, err := e.topic(ctx, fmt.Sprintf("segments%d", n), 1, map[string]*string{"segment.bytes": kadm.StringPtr(fmt.Sprint(segment))})
+		config, bytes := map[string]*string{"segment.bytes": kadm.StringPtr(fmt.Sprint(segment))}, int64(n)*segment
+		if n == 1 {
+			config, bytes = nil, 100*segment
+		}
+		topic, err := e.topic(ctx, fmt.Sprintf("segments%d", n), 1, config)
 		if err != nil {
 			return err
 		}
-		if n > 1 {
-			if err := fillSegments(ctx, e, topic, int64(n)*segment); err != nil {
-				return err
-			}
-			files, err := filepath.Glob(filepath.Join(e.broker.dir, topic+"-0", "*.log"))
-			if err != nil {
-				return err
-			}
-			if len(files) < n*9/10 {
-				return fmt.Errorf("%s has %d segments, want about %d", topic, len(files), n)
-			}
+		if err := fillSegments(ctx, e, topic, bytes); err != nil {
+			return err
 		}
-		appended, err := appendCost(ctx, e, topic, 1)
+		files, err := filepath.Glob(filepath.Join(e.broker.dir, topic+"-0", "*.log"))
 		if err != nil {
 			return err
 		}
-		e.put(fmt.Sprintf("append-segments-%d", n), appended)
+		if len(files) < n*9/10 || len(files) > n*11/10+1 {
+			return fmt.Errorf("%s has %d segments, want about %d", topic, len(files), n)
+		}
 		fetched, err := fetchCost(ctx, e, topic, 1)
 		if err != nil {
 			return err
 		}
 		e.put(fmt.Sprintf("fetch-segments-%d", n), fetched)
+		appended, err := appendCost(ctx, e, topic, 1)
+		if err != nil {
+			return err
+		}
+		e.put(fmt.Sprintf("append-segments-%d", n), appended)
 	}
 	return nil
 }
