@@ -31,6 +31,9 @@ type Options struct {
 	BytesPerSecond int64
 	Clock          clock.Clock  // nil is the system's
 	Logger         *slog.Logger // nil discards
+
+	// passed is the time since the start that no setting of the clock changes; nil takes it from the clock's monotonic reading.
+	passed func() time.Duration
 }
 
 // Validate names the field that is missing or out of its limits.
@@ -105,6 +108,7 @@ func Start(o Options) (*Cleaner, error) {
 	}
 	c := &Cleaner{o: o.withDefaults(), wake: make(chan struct{}, 1), stop: make(chan struct{})}
 	c.began = c.o.Clock.Now()
+	c.nowMs() // a clock that is set before the first round is doubted too
 	c.retention.set(c, c.o.RetentionEvery)
 	c.compaction.set(c, c.o.CompactEvery)
 	c.producers.set(c, c.o.ProducersEvery)
@@ -187,7 +191,11 @@ func (c *Cleaner) silence() {
 // nowMs is the time that records may be removed by.
 func (c *Cleaner) nowMs() int64 {
 	now := c.o.Clock.Now()
-	ms, ahead := c.guard.read(now.UnixMilli(), now.Sub(c.began))
+	passed := now.Sub(c.began)
+	if c.o.passed != nil {
+		passed = c.o.passed()
+	}
+	ms, ahead := c.guard.read(now.UnixMilli(), passed)
 	if doubted := ahead > 0; doubted != c.ahead {
 		c.ahead = doubted
 		if doubted {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,12 +23,20 @@ import (
 // rig is two partitions, one compacted and one with retention, under a cleaner and a clock of the test's.
 type rig struct {
 	*testing.T
-	clock              *clock.Manual
+	clock              *stepped
 	faults             *vfs.Faults
 	compacted, expires *partition.Partition
 	cleaner            *Cleaner
 	log                syncBuffer
 }
+
+// stepped is a clock that somebody sets: what it shows is the time that passes and what it was set by.
+type stepped struct {
+	*clock.Manual
+	by atomic.Int64
+}
+
+func (c *stepped) Now() time.Time { return c.Manual.Now().Add(time.Duration(c.by.Load())) }
 
 // syncBuffer collects log lines of any goroutine.
 type syncBuffer struct {
@@ -49,7 +58,7 @@ func (b *syncBuffer) count(text string) int {
 
 func newRig(t *testing.T, change func(*Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, clock: clock.NewManual(time.UnixMilli(1_800_000_000_000)), faults: vfs.WithFaults(vfs.NewMem())}
+	r := &rig{T: t, clock: &stepped{Manual: clock.NewManual(time.UnixMilli(1_800_000_000_000))}, faults: vfs.WithFaults(vfs.NewMem())}
 	if err := r.faults.MkdirAll("data"); err != nil {
 		t.Fatal(err)
 	}
@@ -200,4 +209,33 @@ func TestPace(t *testing.T) {
 	}
 	r.produce(r.compacted, 1, 20)
 	r.clock.Advance(time.Second)
+}
+
+// TestClockSteps: a clock that is set ten years ahead, or back, under a running broker removes nothing that real time would have kept,
+// and what real time lets go goes when the clock is right again.
+func TestClockSteps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *Options) {
+		o.RetentionEvery = time.Second
+		real := o.Clock.(*stepped).Manual
+		start := real.Now()
+		o.passed = func() time.Duration { return real.Now().Sub(start) }
+	})
+	const years = 10 * 365 * 24 * time.Hour
+	r.produce(r.expires, r.clock.Now().UnixMilli(), 10) // kept for a minute
+	for _, set := range []time.Duration{years, 0, -years, 0, years, 0} {
+		r.clock.by.Store(int64(set))
+		before := r.cleaner.Status().RetentionRounds
+		r.until("rounds", time.Second, func(s Status) bool { return s.RetentionRounds >= before+3 })
+		if m := r.expires.Marks(); m.LogStart != 0 {
+			t.Fatalf("the clock is set by %v, and the log starts at %d", set, m.LogStart)
+		}
+	}
+	if warned, well := r.log.count("the clock was set ahead"), r.log.count("follows the clock again"); warned != 2 || well != 2 {
+		t.Errorf("%d warnings and %d times well again, want 2 of each", warned, well)
+	}
+	r.until("expiry", time.Second, func(Status) bool { return r.expires.Marks().LogStart == 10 })
+	if real := r.clock.Manual.Now().Sub(time.UnixMilli(1_800_000_000_000)); real < time.Minute {
+		t.Errorf("records that are kept for a minute are gone after %v", real)
+	}
 }
