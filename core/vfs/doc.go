@@ -20,7 +20,9 @@
 //     Rename within a folder is atomic: after a crash both names are as before or both as after.
 //  3. When Sync returns an error, the state of the unsynced bytes is unknown
 //     and stays unknown: the kernel may have dropped them and will answer nil
-//     the next time. Nobody may sync that file again and believe the answer.
+//     the next time. Nobody may sync that file again and believe the answer,
+//     not even another process: only bytes that were written again are durable
+//     after a sync that succeeds. WithFaults around NewMem behaves like that.
 //
 // # Concurrency
 //

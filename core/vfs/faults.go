@@ -58,6 +58,9 @@ type Rule struct {
 	Kinds Kind   // any of these; 0 is all
 	Path  string // a pattern of path/filepath.Match for the last part of the path; "" is all
 	Nth   int    // the n-th matching operation from now on, counted from 1; 0 is every one
+	// When, if set, decides too. It is asked on the goroutine that does the operation, so it can tell who does it, and must not use
+	// the wrapper.
+	When func(Op) bool
 	Err   error  // what it fails with
 	// Short is how many bytes of a matching write are written before it fails; the error is then Err.
 	Short int
@@ -128,6 +131,9 @@ func (f *Faults) before(kind Kind, path string, n int) (short int, err error) {
 			if ok, merr := filepath.Match(r.Path, filepath.Base(path)); merr != nil || !ok {
 				continue
 			}
+		}
+		if r.When != nil && !r.When(op) {
+			continue
 		}
 		r.hits++
 		if err == nil && (r.Nth == 0 || r.Nth == r.hits) {
@@ -236,7 +242,16 @@ func (h *faultyFile) Truncate(size int64) error {
 	return h.f.do(OpTruncate, h.path, func() error { return h.File.Truncate(size) })
 }
 
-func (h *faultyFile) Sync() error { return h.f.do(OpSync, h.path, h.File.Sync) }
+// Sync lets a failed one cost what it may cost in the world: see rule 3 of the package.
+func (h *faultyFile) Sync() error {
+	if _, err := h.f.before(OpSync, h.path, 0); err != nil {
+		if m, ok := h.File.(interface{ syncFailed() }); ok {
+			m.syncFailed()
+		}
+		return err
+	}
+	return h.File.Sync()
+}
 
 func (h *faultyFile) Size() (n int64, err error) {
 	err = h.f.do(OpSize, h.path, func() error { n, err = h.File.Size(); return err })

@@ -25,6 +25,9 @@ type memFile struct {
 	size   int64
 	synced int64
 	undo   []undo
+	// ghosts are what stood where bytes were written whose sync failed: as the kernel may believe them written, no later sync makes
+	// them durable. Writing there again does.
+	ghosts []undo
 }
 
 // undo is what stood at off before a write.
@@ -97,6 +100,7 @@ func (m *memFile) writeAt(p []byte, off int64) {
 	defer m.mu.Unlock()
 	m.save(off, int64(len(p)))
 	end := off + int64(len(p))
+	m.exorcise(off, end)
 	m.grow(end)
 	at := 0
 	m.each(off, len(p), func(piece []byte) { at += copy(piece, p[at:]) })
@@ -127,7 +131,41 @@ func (m *memFile) truncate(size int64) {
 func (m *memFile) sync() {
 	m.mu.Lock()
 	m.synced, m.undo = m.size, nil
+	for _, g := range m.ghosts {
+		if g.off < m.size {
+			m.undo = append(m.undo, undo{g.off, g.old[:min(int64(len(g.old)), m.size-g.off)]})
+		}
+	}
 	m.mu.Unlock()
+}
+
+// forget is a sync that failed: the unsynced bytes count as written for the system, and are not on the disk.
+func (m *memFile) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ghosts = append(m.ghosts, m.undo...)
+	if m.size > m.synced {
+		m.ghosts = append(m.ghosts, undo{m.synced, make([]byte, m.size-m.synced)})
+	}
+}
+
+// exorcise takes what is written again out of the ghosts. The caller holds mu.
+func (m *memFile) exorcise(from, to int64) {
+	var left []undo
+	for _, g := range m.ghosts {
+		end := g.off + int64(len(g.old))
+		if from >= end || to <= g.off {
+			left = append(left, g)
+			continue
+		}
+		if g.off < from {
+			left = append(left, undo{g.off, g.old[:from-g.off]})
+		}
+		if to < end {
+			left = append(left, undo{to, g.old[to-g.off:]})
+		}
+	}
+	m.ghosts = left
 }
 
 func (m *memFile) length() int64 {
@@ -276,6 +314,9 @@ func (h *memHandle) Sync() error {
 	h.file.sync()
 	return nil
 }
+
+// syncFailed is what [Faults] tells of a sync that it let fail.
+func (h *memHandle) syncFailed() { h.file.forget() }
 
 func (h *memHandle) Size() (int64, error) {
 	if err := h.enter("stat", false); err != nil {

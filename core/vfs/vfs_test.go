@@ -365,3 +365,44 @@ func TestFaults(t *testing.T) {
 		t.Fatal(k)
 	}
 }
+
+// TestFailedSync is rule 3: after a sync that failed, only what is written again becomes durable.
+func TestFailedSync(t *testing.T) {
+	mem := NewMem()
+	disk := WithFaults(mem)
+	f, err := disk.Create("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(at int64, text string) {
+		if _, err := f.WriteAt([]byte(text), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0, "safe")
+	if err := errors.Join(f.Sync(), disk.SyncDir("")); err != nil {
+		t.Fatal(err)
+	}
+	heal := disk.Add(Rule{Kinds: OpSync, Err: syscall.EIO})
+	write(4, "lost again")
+	write(0, "S")
+	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	heal()
+	write(9, "AGAIN")
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(20) {
+		switch got, err := ReadFile(mem.CrashClone(seed), "f"); {
+		case err != nil:
+			t.Fatal(err)
+		case len(got) != 14 || string(got[9:]) != "AGAIN":
+			t.Fatalf("seed %d: %q", seed, got)
+		case string(got[:9]) == "safe\x00\x00\x00\x00\x00":
+			return
+		}
+	}
+	t.Error("what the failed sync dropped comes back in every power cut")
+}

@@ -49,6 +49,8 @@ type recovery struct {
 	from    int64 // the first offset that is replayed
 	next    int64 // the offset after the last good batch
 	changed bool  // something was cut or removed
+	// doubts are the places from which on nobody knows that batches were durable, in segments that have any.
+	doubts []doubt
 	write   bool  // partition.metadata is missing
 }
 
@@ -134,8 +136,44 @@ func (r *recovery) finish() error {
 		}
 		return nil
 	}
+	if err := r.renew(); err != nil {
+		return err
+	}
 	plan := l.Begin(false)
 	return errors.Join(plan.Data(), plan.Done())
+}
+
+// doubt is the part of a segment from a position on.
+type doubt struct {
+	s   *segment
+	pos int64
+}
+
+// renew writes the bytes whose durability nobody knows once more, as they are. A sync of them may have failed in an earlier process;
+// then the kernel takes them for written, and the next sync says nil without a byte going to the disk. Written anew they are
+// dirty again, and the sync that follows means them.
+func (r *recovery) renew() error {
+	var buf []byte
+	for _, d := range r.doubts {
+		if buf == nil {
+			buf = make([]byte, scanChunk)
+		}
+		f, err := d.s.fs.Open(d.s.path(logSuffix))
+		if err != nil {
+			return err
+		}
+		for at, end := d.pos, d.s.size.Load(); at < end && err == nil; {
+			part := buf[:min(int64(len(buf)), end-at)]
+			if _, err = f.ReadAt(part, at); err == nil {
+				_, err = f.WriteAt(part, at)
+			}
+			at += int64(len(part))
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reopen makes a replayed segment the one that is appended to.

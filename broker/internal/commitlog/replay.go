@@ -188,6 +188,9 @@ func (r *recovery) check(b record.Batch) error {
 func (r *recovery) take(s *segment, b record.Batch, pos, indexed int64) error {
 	l := r.l
 	r.next = b.LastOffset() + 1
+	if n := len(r.doubts); r.next > r.known && (n == 0 || r.doubts[n-1].s != s) {
+		r.doubts = append(r.doubts, doubt{s, pos})
+	}
 	if l.epochs.assign(b.LeaderEpoch(), b.BaseOffset()) {
 		l.epochDirty.Store(true)
 	} else if l.compareEpoch(b) != nil {

@@ -218,6 +218,9 @@ func (c *conn) drain() {
 		c.mu.Unlock()
 		c.changed.Broadcast()
 		if err != nil {
+			if errors.Is(err, errSection) { // else it is the client's or the network's
+				c.logger.Error("a fetch can not be answered to its end: the log file can not be read", "peer", c.peer.Host, "err", err)
+			}
 			c.shut()
 			return
 		}

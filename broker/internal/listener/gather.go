@@ -175,8 +175,11 @@ func readSection(f SectionFile, p []byte, off int64) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("read %d bytes at %d of a log file: %w", len(p), off, err)
+	return fmt.Errorf("%w: %d bytes at %d: %w", errSection, len(p), off, err)
 }
+
+// errSection says that it is the log file, and not the connection, that failed.
+var errSection = errors.New("reading a log file")
 
 // flush sends the vector.
 func (g *gather) flush() error {
