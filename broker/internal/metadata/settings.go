@@ -31,6 +31,7 @@ type Settings struct {
 	topic  *Topic // nil for the broker's own
 	image  *Image // nil where only the topic's own count
 	static Static
+	only   Source // 0 is all
 }
 
 // Settings gives a topic's settings. A topic of the broker's own takes nothing over from the broker: what somebody sets for all topics
@@ -45,11 +46,11 @@ func (im *Image) Settings(t *Topic, static Static) Settings {
 // BrokerSettings gives the broker-level values of topic settings, by their topic-level names.
 func (im *Image) BrokerSettings(static Static) Settings { return Settings{image: im, static: static} }
 
-// BrokersSettings is BrokerSettings without what holds for one broker only.
+// BrokersSettings is what was set for all brokers, and nothing else.
 func (im *Image) BrokersSettings() Settings {
 	all := *im
 	all.brokers = map[string]map[string]string{AllBrokers: im.brokers[AllBrokers]}
-	return Settings{image: &all}
+	return Settings{image: &all, only: FromBrokers}
 }
 
 // OwnSettings gives what a topic sets itself; all else is default.
@@ -70,7 +71,7 @@ func (s Settings) InForce(k *ConfigKey) (v Value) {
 // Values lists all places that give a value, the one in force first. A key without a broker-level name has none for its default.
 func (s Settings) Values(k *ConfigKey) (out []Value) {
 	s.each(k, func(one Value) bool {
-		if one.Name != "" {
+		if one.Name != "" && (s.only == 0 || s.only == one.Source) {
 			out = append(out, one)
 		}
 		return true
