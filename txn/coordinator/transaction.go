@@ -90,8 +90,6 @@ type identity struct {
 	epoch      int16
 }
 
-// nobody is the identity of a client that has none yet.
-var nobody = identity{none, none}
 
 // owner is the identity with which the rightful client comes, in a state in which no
 // decision is under way.
