@@ -172,12 +172,15 @@ func (p *player) produce(as identity, partition int32) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	md, err := kadm.NewClient(p.cl).Metadata(p.ctx, p.topic)
-	if err != nil {
-		p.Fatal(err)
-	}
-	topic := md.Topics[p.topic]
 	c := p.again(func() (int16, error) {
+		md, err := kadm.NewClient(p.cl).Metadata(p.ctx, p.topic)
+		if err != nil {
+			return 0, err
+		}
+		topic := md.Topics[p.topic]
+		if topic.Partitions[partition].Leader < 0 { // it is new
+			return kerr.ConcurrentTransactions.Code, nil
+		}
 		req := kmsg.NewPtrProduceRequest()
 		req.TransactionID, req.Acks, req.TimeoutMillis = &p.txn, -1, 10000
 		rt := kmsg.NewProduceRequestTopic()
