@@ -178,7 +178,7 @@ func (p *player) produce(as identity, partition int32) {
 			return 0, err
 		}
 		topic := md.Topics[p.topic]
-		if topic.Partitions[partition].Leader < 0 { // it is new
+		if d, ok := topic.Partitions[partition]; !ok || d.Leader < 0 { // it is new
 			return kerr.ConcurrentTransactions.Code, nil
 		}
 		req := kmsg.NewPtrProduceRequest()
