@@ -19,12 +19,13 @@ const (
 func (s *Shard[M]) load() {
 	log, err := s.o.Open(s.index)
 	var m M
-	last := int64(-1)
+	last, newest := int64(-1), int64(0)
 	if err == nil {
 		m = s.o.New(s.index)
-		last, err = s.replay(log, m)
+		last, newest, err = s.replay(log, m)
 	}
 	s.mu.Lock()
+	s.time.Raise(time.UnixMilli(newest))
 	if s.state != loading {
 		s.mu.Unlock()
 		return
@@ -49,10 +50,11 @@ func (s *Shard[M]) load() {
 	s.release(st)
 }
 
-// replay feeds the whole log into m and returns the last offset.
-func (s *Shard[M]) replay(log Log, m M) (last int64, err error) {
+// replay feeds the whole log into m and returns the last offset and the newest time.
+func (s *Shard[M]) replay(log Log, m M) (last, newestMs int64, err error) {
 	var scratch record.Scratch
 	err = log.Replay(func(b record.Batch) error {
+		newestMs = max(newestMs, b.MaxTimestamp())
 		if b.Attributes().Control() {
 			mk, ok, err := b.Marker()
 			if err == nil && ok {
@@ -76,9 +78,9 @@ func (s *Shard[M]) replay(log Log, m M) (last int64, err error) {
 		return nil
 	})
 	if err != nil {
-		return -1, fmt.Errorf("load %s-%d: %w", s.o.Topic, s.index, err)
+		return -1, 0, fmt.Errorf("load %s-%d: %w", s.o.Topic, s.index, err)
 	}
-	return log.Marks().LogEnd - 1, nil
+	return log.Marks().LogEnd - 1, newestMs, nil
 }
 
 // retryLoad arranges the next try; the caller holds mu.

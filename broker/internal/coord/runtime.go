@@ -3,6 +3,7 @@ package coord
 import (
 	"sync"
 
+	"github.com/millrace/millrace/core/clock"
 	"github.com/millrace/millrace/txn/producer"
 )
 
@@ -23,7 +24,7 @@ func NewRuntime[M Machine](o Options[M]) (*Runtime[M], error) {
 	}
 	r := &Runtime[M]{o: o.withDefaults()}
 	for i := range o.Partitions {
-		r.shards = append(r.shards, &Shard[M]{index: i, o: &r.o, work: &r.work, last: -1})
+		r.shards = append(r.shards, &Shard[M]{index: i, o: &r.o, work: &r.work, last: -1, time: clock.NewSteady(r.o.Clock)})
 	}
 	return r, nil
 }

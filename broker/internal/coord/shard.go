@@ -111,6 +111,7 @@ type Shard[M Machine] struct {
 	// this one.
 	last    int64
 	builder record.Builder
+	time    clock.Steady
 	// timer wakes the machine at timerMs, or is nil.
 	timer   clock.Timer
 	timerMs int64
@@ -227,7 +228,10 @@ var (
 	errLoading = errors.New("coordinator loads its log")
 )
 
-func (s *Shard[M]) nowMs() int64 { return s.o.Clock.Now().UnixMilli() }
+// nowMs is the coordinator's time; the caller holds mu. It never goes back, not over a
+// load either, for the machine's deadlines are times of day: a clock that is set back by
+// an hour would make each rebalance, session and transaction last an hour longer.
+func (s *Shard[M]) nowMs() int64 { return s.time.Now().UnixMilli() }
 
 // leaderEpoch is the epoch under which this broker leads the shard's partition, which
 // markers carry as the coordinator's epoch; 0 while there is no log.

@@ -6,6 +6,11 @@ import "time"
 // appended.
 const tickRetry = 500 * time.Millisecond
 
+// longestSleep bounds how long a timer runs. Deadlines are times of day, and timers do
+// not follow the clock when it is set: after it was set back and right again, one that
+// ran to a deadline of its own would be late by as much, and everything behind it.
+const longestSleep = time.Second
+
 // arm sets the timer for the machine's next deadline; the caller holds mu. A timer
 // that would fire too early is left: it costs one empty tick, where moving it would
 // cost every request.
@@ -23,9 +28,10 @@ func (s *Shard[M]) armAt(ms int64) {
 		s.timer.Stop()
 	}
 	generation := s.generation
-	s.timerMs = ms
-	wait := time.Duration(ms-s.nowMs()) * time.Millisecond
-	s.timer = s.o.Clock.AfterFunc(max(wait, 0), func() { s.tick(generation) })
+	now := s.nowMs()
+	wait := min(max(ms-now, 0), longestSleep.Milliseconds())
+	s.timerMs = now + wait
+	s.timer = s.o.Clock.AfterFunc(time.Duration(wait)*time.Millisecond, func() { s.tick(generation) })
 }
 
 // tick is called by the clock.

@@ -5,6 +5,7 @@ package sim
 type author struct {
 	*producer
 	enough func() bool
+	where  func() partitionOf
 	idle   bool
 	round  int
 	left   int // batches of the transaction to send yet
@@ -17,8 +18,8 @@ type author struct {
 
 const partitions = 2
 
-func newAuthor(p *producer, enough func() bool) *author {
-	return &author{producer: p, enough: enough}
+func newAuthor(p *producer, where func() partitionOf, enough func() bool) *author {
+	return &author{producer: p, where: where, enough: enough}
 }
 
 func (a *author) start() { a.begin(a.next) }
@@ -54,7 +55,7 @@ func (a *author) more() {
 	if a.open < 5 {
 		a.left--
 		a.open++
-		to := partitionOf{input, int32(a.w.rng.IntN(partitions))}
+		to := a.where()
 		items := make([]*item, 1+a.w.rng.IntN(3))
 		for n := range items {
 			items[n] = a.o.add(to.topic, to.index, a.txn, nil)

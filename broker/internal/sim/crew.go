@@ -16,6 +16,7 @@ type crew struct {
 	authors  []*post
 	audience []*audience
 	enough   bool // no new work
+	side     *side
 }
 
 // post is a place in the crew.
@@ -51,7 +52,7 @@ func (c *crew) populate() {
 			id = fmt.Sprintf("author-%d", i)
 		}
 		c.authors = append(c.authors, c.open(fmt.Sprintf("author-%d", i), func(p *process) employee {
-			a := newAuthor(newProducer(p, c.o, id, i != 2), func() bool { return c.enough })
+			a := newAuthor(newProducer(p, c.o, id, i != 2), c.where, func() bool { return c.enough })
 			return employee{p, a.start, func() { a.replaced = true }, func() bool { return a.idle }}
 		}))
 	}
@@ -74,6 +75,15 @@ func (c *crew) populate() {
 			a.start()
 		}
 	}
+}
+
+// where is a partition to write to: mostly one of the input, whose records are copied, now and then one of a topic that may be
+// gone soon.
+func (c *crew) where() partitionOf {
+	if len(c.side.topics) > 0 && c.w.chance(4) {
+		return partitionOf{c.side.topics[c.w.rng.IntN(len(c.side.topics))], int32(c.w.rng.IntN(partitions))}
+	}
+	return partitionOf{input, int32(c.w.rng.IntN(partitions))}
 }
 
 // open makes a post and fills it.

@@ -23,7 +23,9 @@ type disk struct {
 	left           *vfs.Mem // after a cut: what the disk holds
 	// failing answers changes while it is set; syncFails the next syncs of logs.
 	failing   error
+	kinds     vfs.Kind // which changes
 	syncFails int
+	broken    bool // a sync has failed: something may be offline until the next run
 	// slow is how long a sync may take, 0 for no time. A sync that takes time lets other steps run, which only a flush can
 	// bear: wait says so.
 	slow time.Duration
@@ -64,6 +66,7 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 		}
 		if d.syncFails > 0 && !d.off {
 			d.syncFails--
+			d.broken = true
 			d.w.log("sync of %s fails", path)
 			return &fs.PathError{Op: "sync", Path: path, Err: errors.New("input/output error")}
 		}
@@ -71,7 +74,9 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 			return errPowerCut
 		}
 	}
-	if d.failing != nil {
+	if d.failing != nil && d.kinds&kind != 0 {
+		// What can not be undone, or is not known to be durable, takes a partition offline.
+		d.broken = d.broken || kind&(vfs.OpSync|vfs.OpSyncDir|vfs.OpTruncate) != 0
 		return &fs.PathError{Op: kind.String(), Path: path, Err: d.failing}
 	}
 	return nil
@@ -157,7 +162,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	if err == nil {
 		return f.File.WriteAt(p, off)
 	}
-	if f.d.off || f.d.failing == nil {
+	if f.d.off {
 		return 0, err
 	}
 	n, werr := f.File.WriteAt(p[:f.d.w.rng.IntN(len(p)+1)], off) // a full disk takes a part

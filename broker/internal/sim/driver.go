@@ -20,6 +20,9 @@ var _ clock.Driver = (*driver)(nil)
 // Now is the time of day, which may jump.
 func (d *driver) Now() time.Time { return epoch.Add(d.w.now + *d.skew) }
 
+// Elapsed is the time that never jumps.
+func (d *driver) Elapsed() time.Duration { return d.w.now }
+
 // AfterFunc follows the time that never jumps, as the operating system's timers do; they are a little late.
 func (d *driver) AfterFunc(after time.Duration, f func()) clock.Timer {
 	return timer{d.w, d.w.after(max(after, 0)+d.w.between(0, 200*time.Microsecond), "timer", d.of, f)}

@@ -1,6 +1,10 @@
 package sim
 
 import (
+	"errors"
+
+	"github.com/millrace/millrace/broker/internal/coord"
+	"github.com/millrace/millrace/broker/internal/group"
 	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/partition"
 )
@@ -58,10 +62,36 @@ func (b *observer) list(im *metadata.Image) {
 			}
 			at := place{t.ID, int32(i)}
 			if b.views[at] == nil {
-				b.views[at] = newView(b.o, name, int32(i), name == input || name == output)
+				b.views[at] = newView(b.o, name, int32(i), name[0] != '_')
 			}
 			b.open = append(b.open, opened{b.views[at], p})
 		}
+	}
+}
+
+// replay holds the coordinators against what a restart would make of their logs.
+func (b *observer) replay() {
+	server := b.n.api
+	if server == nil || b.n.disk.off {
+		return
+	}
+	for i := int32(0); server.Groups.Shard(i) != nil; i++ {
+		b.same("groups", i, server.Groups.Shard(i).Compare(func(live, replayed *group.Machine) {
+			b.differ("groups", i, live.Dump(), replayed.Dump())
+		}))
+		b.same("transactions", i, server.Txns.Compare(i, func(live, replayed string) { b.differ("transactions", i, live, replayed) }))
+	}
+}
+
+func (b *observer) same(what string, i int32, err error) {
+	if err != nil && b.n.disk.failing == nil && !b.n.disk.off && !errors.Is(err, coord.ErrNoPartition) {
+		b.w.log("%s %d can not be replayed: %v", what, i, err)
+	}
+}
+
+func (b *observer) differ(what string, i int32, live, replayed string) {
+	if live != replayed {
+		b.w.fail("%s %d: the running machine is not the replay of its log:\n%s\nreplayed:\n%s", what, i, live, replayed)
 	}
 }
 

@@ -61,12 +61,14 @@ type oracle struct {
 	// latest is the newest producer of each transactional id that was told that it is.
 	latest map[string]owner
 	txns   []*txn // that were asked to commit
+	// dropped are topics whose deletion somebody has asked for: nothing is known of them any more.
+	dropped map[string]bool
 	// copies of each item of the input that are in the output, committed.
 	copied map[*item]*item
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{w: w, latest: map[string]owner{}, copied: map[*item]*item{}}
+	return &oracle{w: w, dropped: map[string]bool{}, latest: map[string]owner{}, copied: map[*item]*item{}}
 }
 
 // add makes a new item, of a transaction or not.
@@ -202,6 +204,7 @@ func (o *oracle) uncopied() *item {
 func (o *oracle) final() {
 	for _, i := range o.items {
 		switch t := i.txn; {
+		case o.dropped[i.topic]:
 		case i.acked >= 0 && i.at != i.acked:
 			o.w.fail("record %d was acknowledged at %s-%d offset %d and is not there", i.id, i.topic, i.partition, i.acked)
 		case t != nil && t.ended == committed && i.fate != committed:

@@ -139,6 +139,18 @@ func (p *producer) add(to partitionOf) {
 			what = judge(r.(*kmsg.AddPartitionsToTxnResponse).Topics[0].Partitions[0].ErrorCode)
 		}
 		switch what {
+		case again:
+			if p.o.dropped[to.topic] {
+				p.failed(abortable)
+				return
+			}
+			fallthrough
+		case unknown:
+			p.after(p.soon(), "add again", func() {
+				if p.txn == t && len(p.pending) > 0 {
+					p.add(to)
+				}
+			})
 		case good:
 			p.added[to] = true
 			for _, b := range p.pending {
@@ -146,12 +158,6 @@ func (p *producer) add(to partitionOf) {
 					p.produce(b)
 				}
 			}
-		case again, unknown:
-			p.after(p.soon(), "add again", func() {
-				if p.txn == t && len(p.pending) > 0 {
-					p.add(to)
-				}
-			})
 		default:
 			p.failed(what)
 		}
@@ -202,6 +208,10 @@ func (p *producer) produce(b *batch) {
 			p.o.acknowledged(b.items, row.BaseOffset)
 			b.done(good)
 		case again, unknown:
+			if p.o.dropped[b.to.topic] {
+				p.failed(abortable)
+				return
+			}
 			p.resend()
 		default:
 			p.failed(what)

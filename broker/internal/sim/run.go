@@ -78,6 +78,7 @@ func newSimulation(o Options) *simulation {
 	s.net = &network{w: w, n: s.n, delay: w.between(200*time.Microsecond, 5*time.Millisecond)}
 	s.obs = newObserver(w, s.n, s.o)
 	s.crew = newCrew(w, s.net, s.o)
+	s.crew.side = &side{admin: &admin{s.crew.process("operator")}, o: s.o, views: s.obs.view}
 	s.bad = &faults{w: w, n: s.n, net: s.net, crew: s.crew}
 	s.n.down = s.net.cutAll
 	w.settled = func(int) {
@@ -106,6 +107,9 @@ func (s *simulation) run(steps int) {
 	})
 	for s.w.count < steps && s.w.next(forever) {
 		s.bad.next()
+		if s.w.chance(400) {
+			s.obs.replay()
+		}
 	}
 	s.bad.end()
 	s.crew.enough = true
@@ -119,6 +123,7 @@ func (s *simulation) run(steps int) {
 		}
 	}
 	if s.w.failure == nil {
+		s.obs.replay()
 		s.crew.final()
 	}
 }

@@ -11,18 +11,20 @@ import (
 // view is what an observer outside of the broker knows of one partition: every batch below the high watermark, and what follows
 // from the batches alone. It is held against what the broker says after every step, and against the log after every restart.
 type view struct {
-	o       *oracle
-	name    string
-	topic   string
-	index   int32
-	known   bool // its records are the oracle's
-	marks   partition.Marks
-	start   int64 // of the log
-	next    int64 // behind the last batch seen
-	batches []seen
-	writers map[int64]*writer
-	open    int // writers with an open transaction
-	runs    int // of the broker that was looked at last
+	o     *oracle
+	name  string
+	topic string
+	index int32
+	known bool // its records are the oracle's
+	marks partition.Marks
+	start int64 // of the log
+	// truncated is the log start that a client was told.
+	truncated int64
+	next      int64 // behind the last batch seen
+	batches   []seen
+	writers   map[int64]*writer
+	open      int // writers with an open transaction
+	runs      int // of the broker that was looked at last
 }
 
 // seen is a batch as it was when it was first seen.
@@ -61,7 +63,9 @@ func (v *view) look(p *partition.Partition, run int) {
 		w.fail("%s: a watermark went back: from %+v to %+v, run %d", v.name, v.marks, m, run)
 		return
 	}
-	v.start = m.LogStart
+	if v.start = m.LogStart; v.start < v.truncated {
+		w.fail("%s: the log starts at %d, and was said to start at %d", v.name, v.start, v.truncated)
+	}
 	if run != v.runs {
 		v.compare(p, m.LogStart)
 	}
