@@ -61,6 +61,9 @@ var (
 	// ErrMissingTopic: an internal topic of the application is gone although it
 	// has run before; see CreateMissing.
 	ErrMissingTopic = runtime.ErrMissingTopic
+	// ErrLostOffsets: the stores hold what was processed, but the group's
+	// offsets, which say how far that is, expired or were deleted.
+	ErrLostOffsets = runtime.ErrLostOffsets
 	// ErrNewerFormat: the state folder was written by a later release.
 	ErrNewerFormat = state.ErrNewerFormat
 	// ErrLocked: another process uses the state folder.

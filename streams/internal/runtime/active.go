@@ -16,7 +16,8 @@ type input struct {
 	feed      *session.Feed
 	topic     session.TopicPartition
 	internal  bool  // a repartition topic: consumed records are purged
-	committed int64 // position of the last commit
+	committed int64 // position of the last commit, or where it began
+	known     bool  // the group has an offset of it
 }
 
 // store is one store of a task.
@@ -125,6 +126,9 @@ func (a *active) dirty() bool {
 	}
 	return false
 }
+
+// tells reports whether the next commit has offsets of this task.
+func (a *active) tells() bool { return a.dirty() || a.uncommitted() > 0 }
 
 // uncommitted is the memory that the stores hold for the open transaction.
 func (a *active) uncommitted() int {

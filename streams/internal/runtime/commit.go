@@ -58,11 +58,13 @@ func (w *worker) commit(ctx context.Context) error {
 	return nil
 }
 
-// offsets lists the positions that have moved, each with its task's progress.
+// offsets lists the positions that have moved, each with its task's progress. A
+// task's first commit has them all, moved or not: from then on offsets that are
+// missing are offsets that were lost.
 func (w *worker) offsets() session.Offsets {
 	var offsets session.Offsets
 	for _, a := range w.tasks {
-		if !a.dirty() {
+		if !a.tells() {
 			continue
 		}
 		if offsets == nil {
@@ -70,7 +72,7 @@ func (w *worker) offsets() session.Offsets {
 		}
 		progress := a.task.Progress()
 		for _, in := range a.inputs {
-			if at := in.feed.Position(); at != in.committed {
+			if at := in.feed.Position(); at != in.committed || !in.known {
 				offsets[in.topic] = session.Offset{Next: at, LeaderEpoch: in.feed.LeaderEpoch(), Metadata: progress}
 			}
 		}
@@ -131,7 +133,9 @@ func (w *worker) log2changelogs(ctx context.Context) error {
 func (w *worker) settle() error {
 	now := time.Now().UnixMilli()
 	for _, a := range w.tasks {
+		told := a.tells()
 		for _, in := range a.inputs {
+			in.known = in.known || told
 			in.committed = in.feed.Position()
 		}
 		for _, s := range a.stores {

@@ -252,7 +252,9 @@ func (t *takeover) assemble(id taskID, fresh map[session.TopicPartition]int64) *
 		if at < 0 {
 			at = fresh[part]
 		}
-		a.inputs = append(a.inputs, &input{topic: part, internal: src.Internal, committed: at, feed: t.w.reader.Add(part, at)})
+		a.inputs = append(a.inputs, &input{
+			topic: part, internal: src.Internal, committed: at, known: t.offsets[part].Next >= 0, feed: t.w.reader.Add(part, at),
+		})
 	}
 	for _, o := range t.opened {
 		if o.id != id {

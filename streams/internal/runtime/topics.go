@@ -81,6 +81,9 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	if pl.tombstones, err = p.readTombstones(ctx); err != nil {
 		return nil, err
 	}
+	if err := p.checkOffsets(ctx, pl); err != nil {
+		return nil, err
+	}
 	return pl, p.remember(id, found)
 }
 
