@@ -83,10 +83,10 @@ func server(t *testing.T, dir string) *process {
 	return serverAt(t, dir, "127.0.0.1:0")
 }
 
-func serverAt(t *testing.T, dir, addr string) *process {
+func serverAt(t *testing.T, dir, addr string, flags ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, "server", "--data-dir", dir, "--listen", addr, "--output", "json",
-		"--group-initial-rebalance-delay", "1ms")}
+	p := &process{cmd: exec.Command(binary, append([]string{"server", "--data-dir", dir, "--listen", addr, "--output", "json",
+		"--group-initial-rebalance-delay", "1ms"}, flags...)...)}
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

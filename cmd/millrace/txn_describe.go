@@ -72,8 +72,11 @@ func rowOf(d kadm.DescribedTransaction) describedTransaction {
 
 func (d describedTransaction) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\t%s\tproducer %d epoch %d\ttimeout %v", d.TransactionalID, d.State, d.ProducerID, d.ProducerEpoch,
-		time.Duration(d.TimeoutMs)*time.Millisecond)
+	timeout := (time.Duration(d.TimeoutMs) * time.Millisecond).String()
+	if d.TimeoutMs == twoPhaseTimeout {
+		timeout = "none (two-phase)"
+	}
+	fmt.Fprintf(&b, "%s\t%s\tproducer %d epoch %d\ttimeout %s", d.TransactionalID, d.State, d.ProducerID, d.ProducerEpoch, timeout)
 	if d.StartTimestamp >= 0 {
 		fmt.Fprintf(&b, "\tbegan %s", moment(d.StartTimestamp))
 	}

@@ -42,9 +42,12 @@ func newTxnList() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := addTimes(ctx, kadm.NewClient(cl), rows); err != nil {
+					return err
+				}
 				p := newPrinter(cmd)
 				for _, r := range rows {
-					if err := p.print(r, "%s\t%s\tproducer %d", r.TransactionalID, r.State, r.ProducerID); err != nil {
+					if err := p.print(r, "%s", r.text()); err != nil {
 						return err
 					}
 				}
@@ -65,6 +68,44 @@ type listedTransaction struct {
 	State           string `json:"state"`
 	ProducerID      int64  `json:"producerId"`
 	Coordinator     int32  `json:"coordinator"`
+	// StartTimestamp and TwoPhase are of the transaction that is open or being completed.
+	StartTimestamp int64 `json:"startTimestamp,omitempty"`
+	TwoPhase       bool  `json:"twoPhase,omitempty"` // it has no timeout
+}
+
+func (r listedTransaction) text() string {
+	s := fmt.Sprintf("%s\t%s\tproducer %d", r.TransactionalID, r.State, r.ProducerID)
+	if r.StartTimestamp > 0 {
+		s += fmt.Sprintf("\topen for %v", age(r.StartTimestamp))
+	}
+	if r.TwoPhase {
+		s += "\ttwo-phase, no timeout"
+	}
+	return s
+}
+
+// addTimes asks since when the transactions are open that are not at rest, and whether they have a timeout. One that has
+// ended, or is hidden, meanwhile is left as it is.
+func addTimes(ctx context.Context, adm *kadm.Client, rows []listedTransaction) error {
+	var ids []string
+	for _, r := range rows {
+		if r.State == "Ongoing" || strings.HasPrefix(r.State, "Prepare") {
+			ids = append(ids, r.TransactionalID)
+		}
+	}
+	if len(ids) == 0 { // kadm would describe all
+		return nil
+	}
+	described, err := adm.DescribeTransactions(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if d, ok := described[rows[i].TransactionalID]; ok && d.Err == nil && d.State == rows[i].State {
+			rows[i].StartTimestamp, rows[i].TwoPhase = d.StartTimestamp, d.TimeoutMillis == twoPhaseTimeout
+		}
+	}
+	return nil
 }
 
 // listFilter is what ListTransactions can filter by.
@@ -110,7 +151,7 @@ func listTransactions(ctx context.Context, cl *kgo.Client, f listFilter) ([]list
 			return nil, badUsage("--state: there is no state %s", strings.Join(resp.UnknownStateFilters, ", "))
 		}
 		for _, t := range resp.TransactionStates {
-			rows = append(rows, listedTransaction{t.TransactionalID, t.TransactionState, t.ProducerID, s.Meta.NodeID})
+			rows = append(rows, listedTransaction{TransactionalID: t.TransactionalID, State: t.TransactionState, ProducerID: t.ProducerID, Coordinator: s.Meta.NodeID})
 		}
 	}
 	slices.SortFunc(rows, func(a, b listedTransaction) int { return cmp.Compare(a.TransactionalID, b.TransactionalID) })
