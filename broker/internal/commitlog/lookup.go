@@ -41,23 +41,6 @@ func (s *segment) floorPosition(pos int64) (offsetEntry, error) {
 	return s.searchOffsets(func(e offsetEntry) bool { return int64(e.position) <= pos })
 }
 
-// searchOffsets halves the index file: about as many small reads as the number of entries has bits, all from the page cache.
-func (s *segment) searchOffsets(le func(offsetEntry) bool) (found offsetEntry, err error) {
-	err = s.withIndex(indexSuffix, offsetEntrySize, func(f vfs.File, n int) error {
-		var p [offsetEntrySize]byte
-		read := func(i int) (offsetEntry, error) {
-			_, err := f.ReadAt(p[:], int64(i)*offsetEntrySize)
-			return parseOffsetEntry(p[:]), err
-		}
-		i, err := floor(n, func(i int) (bool, error) { e, err := read(i); return le(e), err })
-		if err == nil && i >= 0 {
-			found, err = read(i)
-		}
-		return err
-	})
-	return found, err
-}
-
 // floorTime returns the last time entry with a timestamp not above ts; ok is false when there is none.
 func (s *segment) floorTime(ts int64) (found timeEntry, ok bool, err error) {
 	if mem := s.mem.Load(); mem != nil {

@@ -43,6 +43,7 @@ type segment struct {
 	file       atomic.Pointer[vfs.File]
 
 	mem     atomic.Pointer[memIndex]               // nil once finished
+	sample  atomic.Pointer[sample]                 // of a finished segment's offset index, taken at the first use
 	aborted atomic.Pointer[[]isolation.AbortedTxn] // of a finished segment, read at the first use
 	// maxTime is the greatest timestamp; unknownTime means that the time index has to be asked.
 	maxTime atomic.Int64
