@@ -12,17 +12,24 @@ import (
 // before a buffer for the frame is chosen.
 const frameHead = 8
 
-// Pools for the frames of Produce and Fetch: most are either small or about the
-// size of a full batch. Larger ones are left to the garbage collector.
+// Pools for the frames of Produce and Fetch: most are small, or about the size of a
+// full batch, or of some full batches, one for each partition that a client
+// writes to. Larger ones are left to the garbage collector.
 const (
 	smallFrame = 16 << 10
 	largeFrame = 2 << 20
+	hugeFrame  = 8 << 20
 )
 
 var (
-	smallFrames = sync.Pool{New: func() any { b := make([]byte, 0, smallFrame); return &b }}
-	largeFrames = sync.Pool{New: func() any { b := make([]byte, 0, largeFrame); return &b }}
+	smallFrames = framePool(smallFrame)
+	largeFrames = framePool(largeFrame)
+	hugeFrames  = framePool(hugeFrame)
 )
+
+func framePool(size int) *sync.Pool {
+	return &sync.Pool{New: func() any { b := make([]byte, 0, size); return &b }}
+}
 
 // frameError says why a peer's bytes are not a frame.
 type frameError struct {
@@ -71,33 +78,51 @@ func newFrame(key int16, n int) *Frame {
 	switch {
 	case key != keyProduce && key != keyFetch:
 	case n <= smallFrame:
-		pool = &smallFrames
-	case n <= largeFrame:
-		pool = &largeFrames
+		pool = smallFrames
+	default:
+		pool = largeFrames // a longer one moves on when that much has come in
 	}
 	if pool == nil {
 		return &Frame{Bytes: make([]byte, 0, min(n, largeFrame))}
 	}
-	box := pool.Get().(*[]byte)
-	return &Frame{Bytes: (*box)[:0], pool: pool, box: box}
+	f := &Frame{}
+	f.take(pool)
+	return f
 }
 
-// fill reads n bytes. The buffer doubles as they arrive, so a length field alone
+// take makes a buffer of the pool the frame's.
+func (f *Frame) take(pool *sync.Pool) {
+	f.pool, f.box = pool, pool.Get().(*[]byte)
+	f.Bytes = (*f.box)[:0]
+}
+
+// fill reads n bytes. The buffer grows as they arrive, so a length field alone
 // reserves at most largeFrame.
 func (f *Frame) fill(r io.Reader, n int) error {
-	b := f.Bytes
-	for len(b) < n {
-		if len(b) == cap(b) {
-			grown := make([]byte, len(b), min(n, 2*cap(b)))
-			copy(grown, b)
-			b = grown
+	for len(f.Bytes) < n {
+		if len(f.Bytes) == cap(f.Bytes) {
+			f.grow(n)
 		}
-		part := b[len(b):min(n, cap(b))]
+		had := len(f.Bytes)
+		part := f.Bytes[had:min(n, cap(f.Bytes))]
 		if _, err := io.ReadFull(r, part); err != nil {
 			return err
 		}
-		b = b[:len(b)+len(part)]
+		f.Bytes = f.Bytes[:had+len(part)]
 	}
-	f.Bytes = b
 	return nil
+}
+
+// grow moves a full buffer into a larger one: of the next pool where that is large
+// enough, else of its own and twice the size, which is not kept.
+func (f *Frame) grow(n int) {
+	full := Frame{f.Bytes, f.pool, f.box}
+	if f.pool == largeFrames && n <= hugeFrame {
+		f.take(hugeFrames)
+	} else {
+		f.pool, f.box = nil, nil
+		f.Bytes = make([]byte, 0, min(n, 2*cap(full.Bytes)))
+	}
+	f.Bytes = append(f.Bytes, full.Bytes...)
+	full.Release()
 }
