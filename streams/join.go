@@ -75,6 +75,7 @@ func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], left bool, f fu
 		s.app.graph.Fail(next.node, "the table %s belongs to another application", t.node.Name)
 		return next
 	}
+	t.held()
 	next.node.Reads = t.stores
 	s.app.graph.Copartition(in.node, t.node)
 	// The table's own codec: a row is found by the bytes of its key.

@@ -95,6 +95,7 @@ const (
 	forWindowed   = "As KeySerde ValSerde InMemory Retention OnError"
 	forClose      = "As"
 	forJoin       = "As OnError"
+	forForeign    = "As ValSerde InMemory OnError"
 	forJoinWindow = "Grace Strict Retention"
 	forStreamJoin = "As KeySerde InMemory OnError"
 	forSink       = "As KeySerde ValSerde OnError"

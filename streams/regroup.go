@@ -47,7 +47,7 @@ func (t Table[K, V]) TryGroupBy[KR, VR any](f func(context.Context, *Record[K, V
 func regroup[K, V, KR, VR any](t Table[K, V], f func() operator.GroupFunc[K, V, KR, VR], opts []Opt) TGrouped[KR, VR] {
 	a := t.app
 	o := a.collect("group-by behind "+t.node.Name, opts, forGroup)
-	t.demand.Raise()
+	t.raise()
 	near := Stream[KR, operator.Change[VR]]{place: behind[KR, operator.Change[VR]](a, t.node, "group-by", o.as), rekeyed: true}
 	n := near.node
 	n.Detail = pair[KR, VR]()

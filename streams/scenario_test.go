@@ -82,7 +82,6 @@ type storeRow struct {
 // absent are the rules: a scenario whose operator, or whose description of the
 // topology, says one of these needs what is not there.
 var absent = []struct{ operator, what string }{
-	{operator: "foreign-key inner"}, {operator: "foreign-key left"},
 	{operator: "punctuation"}, {operator: "suppress", what: "session"}, {operator: "suppress", what: "stream time"}, {operator: "suppress", what: "at most"}, {operator: "versioned store"},
 	{operator: "stream-globaltable"},
 	{operator: "stream-table versioned"},

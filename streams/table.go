@@ -14,6 +14,20 @@ type Table[K, V any] struct {
 	view   operator.View[V] // of its rows, for look-ups
 	stores []string         // that the view reads
 	demand *operator.Demand // for the old values of rows
+	hold   func()           // makes a table keep its rows that does so only on demand; else nil
+}
+
+// held says that rows of the table, or their old values, are needed.
+func (t Table[K, V]) held() {
+	if t.hold != nil {
+		t.hold()
+	}
+}
+
+// raise says that old values of rows are needed.
+func (t Table[K, V]) raise() {
+	t.held()
+	t.demand.Raise()
 }
 
 // Table reads a topic as a table. Its store needs no changelog of its own: the

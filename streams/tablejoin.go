@@ -92,8 +92,8 @@ func joinTables[K, V, VO, VR any](t Table[K, V], o Table[K, VO], kind string, si
 	t.app.graph.Copartition(t.node, o.node)
 	next.stores = append(append([]string{}, t.stores...), o.stores...)
 	next.node.Reads = next.stores
-	t.demand.Raise()
-	o.demand.Raise()
+	t.raise()
+	o.raise()
 	op := &operator.TableJoin[K, V, VO, VR]{Node: next.node.Name, Handler: t.app.handler(opt), Sides: sides, Key: t.key, New: f, Left: t.view, Right: o.view, Out: next.out}
 	next.view = op.View
 	t.out.Attach(op.BuildLeft)

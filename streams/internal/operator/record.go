@@ -15,6 +15,9 @@ type Record[K, V any] struct {
 	Headers   []task.Header
 	NullKey   bool // Key is the zero value and stands for null
 	NullValue bool // Value is the zero value and stands for null
+	// Outdated, in updates of a versioned table, says that a newer version of the
+	// row is there already.
+	Outdated bool
 	// Old, in updates of a table, is what the row was before, if the node that
 	// keeps the row was asked for it; else nil. Records of streams have none.
 	Old *Old[V]

@@ -14,6 +14,15 @@ import (
 func (s *Site) enter() { s.task.at = s }
 func (s *Site) leave() { s.task.at = nil }
 
+// user runs user code. A panic leaves the site entered, which is how it is known
+// to be the user's: no deferred call may leave it.
+func (s *Site) user(f func() error) error {
+	s.enter()
+	err := f()
+	s.leave()
+	return err
+}
+
 func (s *Site) drop(reason int) { s.dropped[reason]++ }
 
 func (s *Site) appendDropped(out []task.Dropped) []task.Dropped {

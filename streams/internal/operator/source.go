@@ -54,9 +54,7 @@ func decode[K, V any](s *Site, r *task.Record, key *Codec[K], val *Codec[V], out
 	s.leave()
 	if err != nil {
 		ok, err = s.retry(err, func() error {
-			s.enter()
-			defer s.leave()
-			return decodeRecord(r, key, val, out)
+			return s.user(func() error { return decodeRecord(r, key, val, out) })
 		})
 		if err != nil || !ok {
 			return false, err

@@ -107,8 +107,8 @@ func (n *transform[K, V, KR, VR]) retry(r *Record[K, V], cause error) (keep bool
 	done, err := n.site.retry(cause, func() (err error) {
 		n.out.TimeMs, n.out.Headers = r.TimeMs, r.Headers // the failed attempt may have set them
 		n.site.enter()
-		defer n.site.leave()
 		keep, err = n.fn(n.site.ctx, r, &n.out)
+		n.site.leave()
 		return err
 	})
 	return keep && done, err
