@@ -168,39 +168,48 @@ func (s *story) flipped(t *testing.T, disk *vfs.Mem, path string) (verdict strin
 	if !named() {
 		return "silent", fmt.Errorf("%w; and the log says nothing of it:\n%s", fits, d)
 	}
-	if err := s.othersGoOn(b, folder); err != nil {
+	if _, err := s.othersGoOn(b, folder); err != nil {
 		return "others suffer", fmt.Errorf("%w (after: %w)\n%s", err, fits, d)
 	}
 	return "named in the log: " + fits.Error(), nil
 }
 
-// othersGoOn writes to and reads from every partition but the one whose folder has the wrong bit.
-func (s *story) othersGoOn(c cluster, folder string) error {
+// othersGoOn writes to and reads from every partition but the one whose folder is not well, and returns what it has written.
+func (s *story) othersGoOn(c cluster, folder string) (facts []*writeFact, err error) {
 	w := dial(s.t, c)
 	defer w.close()
 	for _, name := range s.names() {
-		may, _ := s.lives(name, cut{s.clock.Load(), s.clock.Load()})
+		may, must := s.lives(name, cut{s.clock.Load(), s.clock.Load()})
+		if !must { // it is gone, or was not surely made
+			continue
+		}
 		for p := range may[0].partitions {
 			if partitionName(name, p) == folder {
 				continue
 			}
-			row := w.produce(9, "", name, p, batch(-1, -1, -1, false, "more"))
+			f := &writeFact{topic: may[len(may)-1], partition: p, values: []string{"more to " + partitionName(name, p)}, pid: -1}
+			facts = append(facts, f)
+			f.tried = s.clock.Add(1)
+			row := w.produce(9, "", name, p, batch(-1, -1, -1, false, f.values...))
+			if f.base = row.BaseOffset; row.ErrorCode == 0 {
+				f.acked = s.clock.Add(1)
+			}
 			if row.ErrorCode != 0 {
-				return fmt.Errorf("produce to %s-%d: %s", name, p, code(row.ErrorCode))
+				return facts, fmt.Errorf("produce to %s-%d: %s", name, p, code(row.ErrorCode))
 			}
 			start, c := w.offset(name, p, -2, false)
 			if c != 0 {
-				return fmt.Errorf("ListOffsets of %s-%d: %s", name, p, code(c))
+				return facts, fmt.Errorf("ListOffsets of %s-%d: %s", name, p, code(c))
 			}
 			for at := start; at <= row.BaseOffset; {
 				got := w.fetch(name, p, at, false)
 				batches := decode(got.RecordBatches)
 				if got.ErrorCode != 0 || len(batches) == 0 {
-					return fmt.Errorf("fetch of %s-%d at %d: %s", name, p, at, code(got.ErrorCode))
+					return facts, fmt.Errorf("fetch of %s-%d at %d: %s", name, p, at, code(got.ErrorCode))
 				}
 				at = batches[len(batches)-1].last() + 1
 			}
 		}
 	}
-	return nil
+	return facts, nil
 }

@@ -4,37 +4,21 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/millrace/millrace/broker"
 	"github.com/millrace/millrace/broker/brokertest"
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/core/vfs"
 )
 
 // soak says whether the long forms run.
-func soak() bool { return os.Getenv("MILLRACE_SOAK") != "" }
+func soak() bool { return seedtest.Soak() }
 
 // newSeed is the same in every normal run, which has to say the same about the same code; a soak looks for what is new.
-func newSeed(t testing.TB) uint64 {
-	t.Helper()
-	seed := uint64(1795982374508153534)
-	if soak() {
-		seed = uint64(time.Now().UnixNano())
-	}
-	if s := os.Getenv("MILLRACE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("MILLRACE_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (MILLRACE_SEED repeats the choices)", seed)
-	return seed
-}
+func newSeed(t testing.TB) uint64 { return seedtest.New(t) }
 
 // small keeps the number of files, and so of operations, low.
 var small = brokertest.Configure(func(c *broker.Config) { c.InternalPartitions = 1 })

@@ -30,6 +30,7 @@ type mixed struct {
 	txns  []*turn
 
 	a, g, k, r *topicFact
+	o, i       *topicFact // relaxed
 	c          *topicFact // comes and goes; nil when it is gone
 	settings   bool       // of topics can be changed
 	n          int
@@ -71,6 +72,7 @@ func (m *mixed) halt() {
 		p.w.close()
 	}
 	stop(m.t, m.b)
+	m.stops = append(m.stops, m.clock.Add(1))
 }
 
 // setUp makes what the steps work on.
@@ -88,6 +90,8 @@ func (m *mixed) setUp() {
 	m.k = m.create(m.w, "k", 1, append([]string{"cleanup.policy=compact", "min.cleanable.dirty.ratio=0"}, segments...)...)
 	m.r = m.create(m.w, "r", 1, append([]string{"retention.bytes=1500"}, segments...)...)
 	m.r.expires = m.r.made
+	m.o = m.create(m.w, "o", 1, append([]string{"millrace.durability=os"}, segments...)...)
+	m.i = m.create(m.w, "i", 1, append([]string{"millrace.durability=interval", "flush.ms=5"}, segments...)...)
 	for _, p := range append([]*producer{m.plain, m.txns[0].p, m.txns[1].p}, m.crowd...) {
 		p.w.must("InitProducerId of "+p.id, p.init)
 	}
@@ -104,7 +108,7 @@ func (m *mixed) values(topic *topicFact) []string {
 			v = fmt.Sprintf("key%d.%d=", m.n, m.n) // a key of its own: else two tombstones would look the same
 		case topic.keyed:
 			v = fmt.Sprintf("key%d=%d%s", m.rng.IntN(5), m.n, strings.Repeat(".", m.rng.IntN(60)))
-		case topic == m.r || m.rng.IntN(4) == 0:
+		case topic == m.r || topic == m.o || m.rng.IntN(4) == 0:
 			v += strings.Repeat(".", m.rng.IntN(120))
 		}
 		out = append(out, v)
@@ -114,7 +118,7 @@ func (m *mixed) values(topic *topicFact) []string {
 
 // somewhere is a partition that is there.
 func (m *mixed) somewhere() (*topicFact, int32) {
-	topics := []*topicFact{m.a, m.a, m.k, m.k, m.r}
+	topics := []*topicFact{m.a, m.a, m.k, m.k, m.r, m.o, m.i}
 	if m.c != nil {
 		topics = append(topics, m.c)
 	}

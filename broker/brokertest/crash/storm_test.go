@@ -10,20 +10,30 @@ import (
 	"github.com/millrace/millrace/broker/brokertest"
 )
 
+// machine is what a story's broker runs on.
+type machine interface {
+	cluster
+	Restart(t testing.TB)
+	Crash(t testing.TB, seed uint64)
+	FailDisk(kind, part string) (heal func())
+}
+
 // storm is a long random story on a node that is restarted, loses power, and whose disk fails under some files. What a
 // request that failed has done is not known; what was acknowledged stays acknowledged.
 type storm struct {
 	*story
-	rng    *rand.Rand
-	node   *brokertest.Node
-	w      *wire
-	topics []*topicFact // by slot, nil when there is none
-	plain  *producer
-	txn    []*producer // by version - 1
-	sick   bool        // a file has failed since the last start: some answers stay errors
-	heal   func()
-	steps  []string
-	n      int
+	rng     *rand.Rand
+	node    machine
+	w       *wire
+	topics  []*topicFact // by slot, nil when there is none
+	plain   *producer
+	txn     []*producer // by version - 1
+	frail   bool        // the disk may fail at any time
+	refused bool        // a request was
+	sick    bool        // a file has failed since the last start: some answers stay errors
+	heal    func()
+	steps   []string
+	n       int
 }
 
 var (
@@ -41,7 +51,7 @@ func (m *storm) note(format string, args ...any) {
 // connect dials the node again and forgets what producers thought of their partitions' health.
 func (m *storm) connect() {
 	m.w = dial(m.t, m.node)
-	m.w.hopeless = func() bool { return m.sick }
+	m.w.hopeless = func() bool { return m.sick || m.frail }
 	for _, p := range append(m.txn, m.plain) {
 		if p != nil {
 			p.w = m.w
@@ -73,7 +83,8 @@ func (m *storm) ready(p *producer) bool {
 func (m *storm) failed(p *producer, what string, c int16) {
 	m.note("%s: %s", what, code(c))
 	p.pid = -1
-	if !m.sick && c != kerr.UnknownTopicOrPartition.Code {
+	m.refused = m.refused || c == kerr.KafkaStorageError.Code || c == kerr.UnknownServerError.Code
+	if !m.sick && !m.frail && c != kerr.UnknownTopicOrPartition.Code {
 		m.t.Fatalf("%s: %s, and no disk has failed", what, code(c))
 	}
 }

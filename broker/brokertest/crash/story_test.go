@@ -15,6 +15,7 @@ type story struct {
 	txns   []*txnFact
 	moves  []*offsetFact
 	trims  []*trimFact
+	stops  []int64  // when a clean stop was complete
 	ids    []string // transactional ids, whose open transactions a reader may have to end
 }
 
@@ -33,11 +34,18 @@ type topicFact struct {
 	partitions    int32
 	made, deleted moment
 	keyed         bool   // compacted: of each key the last record is there
+	relaxed       bool   // acknowledged before it is synced: a power cut may take the end of a partition
 	expires       moment // when it first got a retention that takes old segments
 }
 
 func (f *topicFact) mayLive(c cut) bool  { return f.made.mayBe(c) && !f.deleted.mustBe(c) }
 func (f *topicFact) mustLive(c cut) bool { return f.made.mustBe(c) && !f.deleted.mayBe(c) }
+
+// synced tells whether a record of a topic that was acknowledged must be there after a power cut: with a relaxed topic only if
+// the broker has stopped cleanly since.
+func (s *story) synced(w *writeFact, c cut) bool {
+	return w.mustBe(c) && (!w.topic.relaxed || slices.ContainsFunc(s.stops, func(at int64) bool { return w.acked < at && at <= c.before }))
+}
 
 // txnFact is one transaction.
 type txnFact struct {
@@ -94,7 +102,10 @@ func (s *story) try(w *wire, m *moment, ask func() int16) int16 {
 
 func (s *story) create(w *wire, name string, partitions int32, configs ...string) *topicFact {
 	s.t.Helper()
-	f := &topicFact{name: name, partitions: partitions, keyed: slices.Contains(configs, "cleanup.policy=compact")}
+	f := &topicFact{
+		name: name, partitions: partitions, keyed: slices.Contains(configs, "cleanup.policy=compact"),
+		relaxed: slices.Contains(configs, "millrace.durability=os") || slices.Contains(configs, "millrace.durability=interval"),
+	}
 	s.topics = append(s.topics, f)
 	s.step(w, "create "+name, &f.made, func() int16 { return w.createTopic(name, partitions, configs...) })
 	return f
