@@ -1,6 +1,8 @@
 package metadata
 
 import (
+	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -126,6 +128,8 @@ func TestChangesAreDecodedAsTheyWereEncoded(t *testing.T) {
 		PartitionChange{TopicID: NewID(), Partition: 7, Leader: 1, LeaderEpoch: 3, Epoch: 9},
 		ConfigChange{Topic: "orders", Name: "retention.ms", Value: &value},
 		ConfigChange{Topic: "orders", Name: "retention.ms"},
+		BrokerConfigChange{Broker: "1", Name: "log.retention.ms", Value: &value},
+		BrokerConfigChange{Broker: AllBrokers, Name: "log.retention.ms"},
 		RemoveTopicChange{ID: NewID()},
 		FeatureChange{Name: TransactionVersion, Level: 2},
 		ProducerIDsChange{NodeID: 1, Next: 2000},
@@ -140,6 +144,22 @@ func TestChangesAreDecodedAsTheyWereEncoded(t *testing.T) {
 				t.Errorf("%T cut to %d of %d bytes was taken", c, n, len(raw))
 			}
 		}
+	}
+}
+
+// TestKafkasBrokerConfig is the record of min.insync.replicas for all brokers as Apache Kafka 4.4.0 wrote it.
+func TestKafkasBrokerConfig(t *testing.T) {
+	raw, err := hex.DecodeString("0104000401146d696e2e696e73796e632e7265706c69636173023100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := "1"
+	want := BrokerConfigChange{Broker: AllBrokers, Name: "min.insync.replicas", Value: &one}
+	if got, err := decode(raw); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%#v, %v", got, err)
+	}
+	if got := encode(nil, want); !bytes.Equal(got, raw) {
+		t.Errorf("written as %x, Kafka writes %x", got, raw)
 	}
 }
 
@@ -163,7 +183,7 @@ func describe(im *Image) string {
 		t := im.Topic(n)
 		fmt.Fprintf(&b, "%s %x %v %v %v same=%v\n", n, t.ID, t.Internal, t.Partitions, t.Config, im.TopicByID(t.ID) == t)
 	}
-	fmt.Fprintf(&b, "removed %d", len(im.removed))
+	fmt.Fprintf(&b, "removed %d, brokers %v", len(im.removed), im.brokers)
 	return b.String()
 }
 
@@ -177,7 +197,10 @@ func TestLiveImageEqualsReplayedImage(t *testing.T) {
 		name := fmt.Sprintf("topic-%d", rng.IntN(12))
 		_, err := s.ChangeNow(func(im *Image) ([]Change, error) {
 			t := im.Topic(name)
-			switch pick := rng.IntN(5); {
+			switch pick := rng.IntN(6); {
+			case pick == 5:
+				v := fmt.Sprint(step)
+				return []Change{BrokerConfigChange{Broker: []string{AllBrokers, "1"}[step%2], Name: fmt.Sprint("log.", step%3), Value: []*string{&v, nil}[step/6%2]}}, nil
 			case t == nil:
 				return NewTopic(1, name, NewID(), rng.Int32N(4)+1, map[string]string{"retention.ms": fmt.Sprint(step)}), nil
 			case pick == 0:
