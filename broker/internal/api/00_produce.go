@@ -214,7 +214,7 @@ func (p *produce) appendAll() (asked bool) {
 			continue
 		}
 		if b.Attributes().Transactional() && !r.partition.TxnOpen(b.ProducerID(), b.ProducerEpoch()) {
-			r.guard = r.partition.BeginVerify(b.ProducerID(), b.ProducerEpoch())
+			r.guard = r.partition.BeginVerify(b.ProducerID(), b.ProducerEpoch(), b.BaseSequence())
 			r.verify, verify = true, true
 			continue
 		}

@@ -59,6 +59,9 @@ func (p *Partition) append(b record.Batch, o AppendOptions, now int64, config *c
 		b.SetLogAppendTime(stamp)
 	}
 	if err := p.write(b, now); err != nil {
+		if b.HasProducer() && o.Origin == OriginClient {
+			p.guards.begin(b.ProducerID(), b.ProducerEpoch(), b.BaseSequence(), now)
+		}
 		return a, false, err
 	}
 	if b.HasProducer() {
@@ -113,6 +116,10 @@ func (p *Partition) checkProducer(b record.Batch, o AppendOptions) (dup producer
 	if o.Origin == OriginClient {
 		if dup, isDup, err = t.Check(next); err != nil || isDup {
 			return dup, isDup, err
+		}
+		if lowest, missing := p.guards.missing(next.ProducerID, next.Epoch, next.BaseSequence); missing {
+			return dup, false, p.errorf(producer.CodeOutOfOrderSequence, "producer %d: sequence %d under epoch %d, before which %d was seen and is not in the log",
+				next.ProducerID, next.BaseSequence, next.Epoch, lowest)
 		}
 	} else if err := t.CheckInternal(next); err != nil {
 		return dup, false, err
@@ -178,10 +185,10 @@ func (p *Partition) TxnOpen(producerID int64, epoch int16) bool {
 
 // BeginVerify must be called before the coordinator is asked whether the producer has a transaction with this partition in
 // it; what it returns makes the answer count when the batch is appended, unless a marker was written in between.
-func (p *Partition) BeginVerify(producerID int64, epoch int16) Guard {
+func (p *Partition) BeginVerify(producerID int64, epoch int16, baseSequence int32) Guard {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.guards.begin(producerID, epoch, p.nowMs())
+	return p.guards.begin(producerID, epoch, baseSequence, p.nowMs())
 }
 
 // AppendMarker appends the end of a producer's transaction. Refusals are *producer.Error, and one that wraps

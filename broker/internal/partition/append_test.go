@@ -186,7 +186,7 @@ func TestErrors(t *testing.T) {
 		{"fenced", (&sender{id: 2, epoch: -1}).batch(t, now, "x"), client, producer.CodeInvalidProducerEpoch},
 		{"no transaction, old client", txn.batch(t, now, "x"), AppendOptions{RequestVersion: 10}, CodeInvalidTxnState},
 		{"no transaction", txn.batch(t, now, "x"), AppendOptions{RequestVersion: 11}, CodeTransactionAbortable},
-		{"another's guard", txn.batch(t, now, "x"), AppendOptions{RequestVersion: 12, Guard: p.BeginVerify(99, 0)}, CodeTransactionAbortable},
+		{"another's guard", txn.batch(t, now, "x"), AppendOptions{RequestVersion: 12, Guard: p.BeginVerify(99, 0, 0)}, CodeTransactionAbortable},
 		{"a stale guard", txn.batch(t, now, "x"), AppendOptions{Origin: OriginCoordinator, Guard: Guard{77}}, CodeInvalidTxnState},
 	} {
 		before := p.Marks()
@@ -239,7 +239,7 @@ func TestNoAbortSlipsBetweenVerificationAndAppend(t *testing.T) {
 	before, behind := 0, 0
 	for i := range int64(3000) {
 		b := (&sender{id: i, txn: true}).batch(t, 1, "late")
-		guard := p.BeginVerify(i, 0)
+		guard := p.BeginVerify(i, 0, 0)
 		var both sync.WaitGroup
 		var data, marker Appended
 		var err error
@@ -280,23 +280,23 @@ func TestNoAbortSlipsBetweenVerificationAndAppend(t *testing.T) {
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	var g guards
-	a := g.begin(1, 0, 0)
-	if g.begin(1, 0, 0) != a || !g.holds(a, 1, 0) || g.holds(a, 2, 0) || g.holds(a, 1, 1) || g.holds(Guard{}, 1, 0) {
+	a := g.begin(1, 0, 0, 0)
+	if g.begin(1, 0, 0, 0) != a || !g.holds(a, 1, 0) || g.holds(a, 2, 0) || g.holds(a, 1, 1) || g.holds(Guard{}, 1, 0) {
 		t.Fatal("one guard for a producer and epoch, and only for them")
 	}
-	b := g.begin(1, 1, 0)
+	b := g.begin(1, 1, 0, 0)
 	if b == a || g.holds(a, 1, 0) || !g.holds(b, 1, 1) {
 		t.Fatal("a newer epoch takes over")
 	}
-	if g.begin(1, 0, 0) != (Guard{}) {
+	if g.begin(1, 0, 0, 0) != (Guard{}) {
 		t.Fatal("an older one gets nothing")
 	}
 	g.drop(1)
-	if g.holds(b, 1, 1) || g.begin(1, 1, 0) == b {
+	if g.holds(b, 1, 1) || g.begin(1, 1, 0, 0) == b {
 		t.Fatal("a marker ends it")
 	}
 	for id := range int64(5000) {
-		g.begin(id, 0, id*1000)
+		g.begin(id, 0, 0, id*1000)
 	}
 	if n := len(g.byProducer); n > 2500 {
 		t.Fatalf("%d guards are remembered", n)

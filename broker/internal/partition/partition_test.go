@@ -127,7 +127,7 @@ func (r *rig) guardFor(b []byte) Guard {
 	if !batch.Attributes().Transactional() {
 		return Guard{}
 	}
-	return r.p.BeginVerify(batch.ProducerID(), batch.ProducerEpoch())
+	return r.p.BeginVerify(batch.ProducerID(), batch.ProducerEpoch(), batch.BaseSequence())
 }
 
 // bytesOf reads all of a Read's sections.

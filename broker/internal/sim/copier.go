@@ -17,6 +17,10 @@ type copier struct {
 	// replaced says that another process has this one's place: it stops at the first failure.
 	replaced bool
 
+	working    bool // there is a transaction, or it is about to begin
+	behind     bool // an assignment came meanwhile
+	generation int32
+
 	source   *reader // what the transaction copies from
 	upTo     int64
 	open     int // batches not acknowledged
@@ -34,7 +38,11 @@ func (c *copier) start() { c.begin(c.m.join) }
 
 // assigned begins to work on partitions, from where the group has committed.
 func (c *copier) assigned(parts []int32) {
-	c.parts, c.readers = parts, map[int32]*reader{}
+	c.parts = parts
+	if c.behind = c.working; c.behind {
+		return
+	}
+	c.working, c.generation, c.readers = true, c.m.generation, map[int32]*reader{}
 	if len(parts) == 0 {
 		c.loop()
 		return
@@ -52,11 +60,10 @@ func (c *copier) positions() {
 	c.call(toGroup, req, 0, true, func(r kmsg.Response, err error) {
 		retry := func() {
 			c.after(c.soon(), "positions again", func() {
-				if c.m.rejoin {
-					c.m.join()
-					return
+				if c.working = false; !c.waits() {
+					c.working = true
+					c.positions()
 				}
-				c.positions()
 			})
 		}
 		if err != nil {
@@ -87,12 +94,27 @@ func (c *copier) positions() {
 	})
 }
 
+// waits tells whether the group has to be heard first; the copier goes on with its next assignment then.
+func (c *copier) waits() bool {
+	switch {
+	case c.behind:
+		c.assigned(c.parts)
+	case !c.m.joined: // it will be assigned something
+	case c.m.rejoin:
+		c.m.join()
+	default:
+		return false
+	}
+	return true
+}
+
 // loop takes the next partition, unless the group wants something.
 func (c *copier) loop() {
-	if c.m.rejoin {
-		c.m.join()
+	c.working = false
+	if c.waits() {
 		return
 	}
+	c.working = true
 	if len(c.parts) == 0 {
 		c.after(c.w.between(20*time.Millisecond, 60*time.Millisecond), "idle", c.loop)
 		return
@@ -179,7 +201,7 @@ func (c *copier) commitOffsets() {
 		req.Version = 5
 	}
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = c.id, c.pid, c.epoch
-	req.Group, req.Generation, req.MemberID = groupName, c.m.generation, c.m.id
+	req.Group, req.Generation, req.MemberID = groupName, c.generation, c.m.id
 	rt := kmsg.NewTxnOffsetCommitRequestTopic()
 	rt.Topic = input
 	rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()
@@ -230,11 +252,9 @@ func (c *copier) recover(what outcome) {
 		return
 	}
 	again := func() {
-		if c.m.rejoin {
-			c.m.join()
-			return
+		if c.working = false; !c.waits() {
+			c.assigned(c.parts)
 		}
-		c.assigned(c.parts)
 	}
 	if what == abortable && c.txn != nil {
 		c.end(false, func(what outcome) {

@@ -59,7 +59,7 @@ func (c *crew) populate() {
 	for i := range 2 + c.w.rng.IntN(2) {
 		id := fmt.Sprintf("copier-%d", i)
 		c.open(id, func(p *process) employee {
-			one := newCopier(newProducer(p, c.o, id, i != 1), &member{process: p, roster: c.roster})
+			one := newCopier(newProducer(p, c.o, id, i != 1), &member{process: p, roster: c.roster, hasty: c.w.chance(3)})
 			return employee{p, one.start, func() { one.replaced = true }, func() bool { return true }}
 		})
 	}

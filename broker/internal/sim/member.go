@@ -24,6 +24,9 @@ type member struct {
 	// rejoin says that the group is to be joined anew; the owner does it when it has ended what it is at.
 	rejoin bool
 	joined bool
+	// hasty members join at once, as clients do whose heartbeats have a thread of their own; what their owner is at then
+	// belongs to a generation that is over.
+	hasty bool
 }
 
 // roster knows who was told to own what, in which generation.
@@ -161,6 +164,10 @@ func (m *member) beat(generation int32) {
 			}
 			if err == nil {
 				m.heard(r.(*kmsg.HeartbeatResponse).ErrorCode)
+			}
+			if m.rejoin && m.hasty {
+				m.join()
+				return
 			}
 			m.beat(generation)
 		})

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/core/record"
@@ -201,6 +202,10 @@ func (p *producer) produce(b *batch) {
 		row := r.(*kmsg.ProduceResponse).Topics[0].Partitions[0]
 		what := judge(row.ErrorCode)
 		p.w.log("%s: produce to %s-%d sequence %d: %s, offset %d", p.name, b.to.topic, b.to.index, b.sequence, word(row.ErrorCode), row.BaseOffset)
+		if row.ErrorCode == kerr.OutOfOrderSequenceNumber.Code && p.id == "" {
+			p.w.fail("%s: sequence %d of %s-%d is out of order, and nothing before it is missing", p.name, b.sequence, b.to.topic, b.to.index)
+			return
+		}
 		switch what {
 		case good:
 			i := p.place(b)
