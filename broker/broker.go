@@ -206,7 +206,11 @@ func (b *Broker) openBase(o seam.Options) (*base, error) {
 	}
 	b.stack.push("lock of the data folder", s.folder.lock.Close)
 	b.memoryHost = memoryHost(s.folder.clusterID, s.folder.nodeID)
-	s.flusher, err = flush.New(flush.Options{FS: s.fs, Dir: s.dir, Clock: s.clock, Logger: s.logger})
+	carry := o.CarryBytes
+	if !s.durable { // what ends with the process needs no second copy
+		carry = -1
+	}
+	s.flusher, err = flush.New(flush.Options{FS: s.fs, Dir: s.dir, Clock: s.clock, Logger: s.logger, CarryBytes: carry})
 	if err != nil {
 		return nil, fmt.Errorf("broker: data folder %s: %w", s.dir, err)
 	}

@@ -95,7 +95,7 @@ func TryStart(t testing.TB, options ...Option) (*broker.Broker, error) {
 func start(t testing.TB, options []Option) (*broker.Broker, error) {
 	s := settings{
 		config: broker.Config{GroupInitialRebalanceDelay: time.Millisecond, GroupMinSessionTimeout: 10 * time.Millisecond},
-		seam:   seam.Options{Limits: listener.Limits{}},
+		seam:   seam.Options{Limits: listener.Limits{}, CarryBytes: 64 << 10}, // so small that they are begun anew now and then
 		level:  slog.LevelWarn,
 	}
 	for _, o := range options {

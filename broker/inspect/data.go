@@ -42,6 +42,7 @@ type Data struct {
 	fs         vfs.FS
 	one        bool // opened for one partition's folder
 	strays     []string
+	pending    int64          // bytes of the append journals
 	journal    *flush.Reading // nil without one
 	journalErr error
 	clusterErr error
@@ -114,6 +115,9 @@ func (d *Data) surroundings() error {
 	}
 	if text != nil {
 		d.Properties = properties(string(text))
+	}
+	if d.pending, err = flush.Pending(d.fs, d.Dir); err != nil {
+		return fmt.Errorf("inspect: %w", err)
 	}
 	data, err := d.optional(flush.JournalName)
 	if err != nil {

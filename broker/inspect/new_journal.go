@@ -12,8 +12,6 @@ var (
 	ErrHasJournal = errors.New("the data folder has a recovery journal")
 	// ErrNotOurs says that no Millrace broker keeps the folder.
 	ErrNotOurs = errors.New("no data folder of Millrace")
-	// ErrLostMore says that more is lost than the journal.
-	ErrLostMore = errors.New("more is wrong than that the journal is missing")
 )
 
 // NewJournal begins a recovery journal in a folder of ours that has lost it, as one that was copied in part. Every byte is verified

@@ -32,8 +32,9 @@ func (c Change) String() string {
 // a repair from a folder that Kafka runs on.
 const lockFile = ".lock"
 
-// lock takes the data folder for as long as something is written. Where there is none around a partition's folder there is
-// nothing to lock.
+// lock takes the data folder for as long as something is written, and brings it up to the append journals, as a start of the broker
+// would: what they hold must not come back over what is written here. Where there is no data folder around a partition's folder
+// there is nothing to lock.
 func (d *Data) lock() (release func() error, err error) {
 	if d.Properties == nil && d.journal == nil {
 		return func() error { return nil }, nil
@@ -45,7 +46,37 @@ func (d *Data) lock() (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
+	if err := d.redo(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l.Close, nil
+}
+
+// ErrLostMore says that more is lost than the journal.
+var ErrLostMore = errors.New("more is wrong than that the journal is missing")
+
+// redo looks at the folder again if append journals were worked in. Without a recovery journal nobody can tell which of their bytes
+// still count.
+func (d *Data) redo() error {
+	if d.pending == 0 {
+		return nil
+	}
+	if d.journal == nil {
+		return fmt.Errorf("inspect: %s: %w: a broker that was killed has left append journals", d.Dir, ErrLostMore)
+	}
+	if _, err := flush.Redo(d.fs, d.Dir); err != nil {
+		return fmt.Errorf("inspect: %w", err)
+	}
+	dir := d.Dir
+	if d.one {
+		dir = d.Partitions[0].Dir
+	}
+	again, err := Open(d.fs, dir)
+	if err != nil {
+		return err
+	}
+	*d = *again
+	return nil
 }
 
 // Repair verifies the folder and makes anew what is derived and wrong. No record is touched. report hears of every file that was

@@ -30,8 +30,7 @@ func (d *Data) Truncate(offset int64, report func(Change)) (saved string, err er
 	if len(d.Partitions) != 1 || !d.one {
 		return "", fmt.Errorf("inspect: %w: %s is not the folder of one partition", ErrNoCut, d.Dir)
 	}
-	p := d.Partitions[0]
-	if len(p.swaps) > 0 {
+	if p := d.Partitions[0]; len(p.swaps) > 0 {
 		return "", fmt.Errorf("inspect: %w: %s is the output of a compaction that a crash interrupted; start the broker once, which finishes it", ErrNoCut, p.swaps[0].name)
 	}
 	release, err := d.lock()
@@ -39,6 +38,7 @@ func (d *Data) Truncate(offset int64, report func(Change)) (saved string, err er
 		return "", err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	p := d.Partitions[0]
 	at, err := d.findCut(p, offset)
 	if err != nil {
 		return "", err

@@ -53,6 +53,9 @@ func (d *Data) verifyJournal(say func(Severity, string, int64, string, ...any)) 
 		say(Damage, flush.JournalName, 0, "%v", d.journalErr)
 		return
 	}
+	if d.pending > 0 {
+		say(Note, flush.CarryName+"*", -1, "%d bytes of logs; the next start, or a repair, puts them where they are missing", d.pending)
+	}
 	for _, g := range d.journal.Gaps {
 		if g.Flipped >= 0 {
 			say(Rebuildable, flush.JournalName, g.Flipped, "a flipped bit in the record at byte %d", g.Position)

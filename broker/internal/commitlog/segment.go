@@ -60,8 +60,10 @@ type segment struct {
 	sinceIndex    int64 // bytes since the last index entry's batch began
 
 	// The flush's own; only one runs at a time.
-	syncedSize int64      // as of the last sync of the log file
-	written    indexSizes // of the index files, complete entries that are in them already
+	syncedSize  int64      // as of the last sync of the log file
+	carriedSize int64      // up to where an append journal has the file's bytes, 0 before any had
+	carryName   string     // see Sync.File
+	written     indexSizes // of the index files, complete entries that are in them already
 }
 
 // indexSizes are the lengths of a segment's index files in bytes.

@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -21,8 +22,10 @@ type Options struct {
 	Parallel int
 	// JournalSync is how long a note may stay unsynced. 0 is one second.
 	JournalSync time.Duration
-	Clock       clock.Clock  // nil is the system's
-	Logger      *slog.Logger // nil discards
+	// CarryBytes is the size of an append journal. 0 is 16 MiB; negative begins none, so that every file is synced on its own.
+	CarryBytes int64
+	Clock      clock.Clock  // nil is the system's
+	Logger     *slog.Logger // nil discards
 }
 
 // Validate names the field that is out of its limits.
@@ -32,6 +35,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("flush: Parallel is %d, must be between 0 and 1024", o.Parallel)
 	case o.JournalSync < 0:
 		return fmt.Errorf("flush: JournalSync is %v, must not be negative", o.JournalSync)
+	case o.CarryBytes > 0 && o.CarryBytes < carryBytesMin:
+		return fmt.Errorf("flush: CarryBytes is %d, must be at least %d, or negative", o.CarryBytes, carryBytesMin)
 	case o.Dir != "" && o.FS == nil:
 		return fmt.Errorf("flush: Dir is %q, but FS is nil", o.Dir)
 	}
@@ -42,21 +47,36 @@ func (o Options) Validate() error {
 // for that; errors are the target's own to handle. It is never called twice at the same time for one handle.
 type Target interface{ Flush() }
 
+// Carrier is a target whose small appends an append journal may carry. What was said of Flush holds for Carry and Carried together.
+type Carrier interface {
+	Target
+	// Carry plans a flush of what was appended since the last one. It gives the bytes, appended to buf, at most max of them;
+	// none when everything is durable. When ok is false nothing is planned, and Flush will be called instead.
+	Carry(buf []byte, max int) (p Piece, ok bool)
+	// Carried ends what Carry has planned. With nil all of it is durable; with an error Flush will be called.
+	Carried(err error)
+	// Tell tells whoever waits. It comes after a Carried(nil), perhaps while the next Carry is under way.
+	Tell()
+}
+
 // Flusher is a broker's group commit. Its workers are the only goroutines of the log; they start when there is work, up to
 // Options.Parallel, and stay until Close.
 type Flusher struct {
 	o       Options
-	journal *journal // nil without one
-	self    *Handle  // the journal as a target of its own
+	journal *journal  // nil without one
+	self    *Handle   // the journal as a target of its own
+	carry   *carryLog // nil without append journals
 
-	mu         sync.Mutex
-	work       sync.Cond
-	head, tail *Handle // the queue, linked through Handle.next
-	workers    int
-	idle       int
-	closed     bool
-	done       sync.WaitGroup
-	driver     clock.Driver // takes the place of the workers, if not nil
+	mu       sync.Mutex
+	work     sync.Cond
+	queue    queue // to be flushed on their own
+	rounds   queue // to be carried together
+	carrying bool  // a round is under way
+	workers  int
+	idle     int
+	closed   bool
+	done     sync.WaitGroup
+	driver   clock.Driver // takes the place of the workers, if not nil
 
 	timer   atomic.Bool // a journal sync is due within JournalSync
 	spoiled atomic.Bool // a partition could not be closed well
@@ -73,6 +93,9 @@ func New(o Options) (*Flusher, error) {
 	if o.JournalSync == 0 {
 		o.JournalSync = time.Second
 	}
+	if o.CarryBytes == 0 {
+		o.CarryBytes = 16 << 20
+	}
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
@@ -86,7 +109,14 @@ func New(o Options) (*Flusher, error) {
 		if err != nil {
 			return nil, err
 		}
+		generation, err := redoCarried(j)
+		if err != nil {
+			return nil, errors.Join(err, j.file.Close())
+		}
 		f.journal = j
+		if o.CarryBytes > 0 {
+			f.carry = newCarryLog(o.FS, o.Dir, o.CarryBytes, generation)
+		}
 	}
 	f.self = f.Register(ID{}, journalTarget{f})
 	return f, nil
@@ -97,7 +127,13 @@ func New(o Options) (*Flusher, error) {
 func (f *Flusher) Clean() bool { return f.journal != nil && f.journal.clean }
 
 // Register makes a handle for a partition. It costs nothing while the partition is idle and needs no closing.
-func (f *Flusher) Register(id ID, t Target) *Handle { return &Handle{f: f, id: id, target: t} }
+func (f *Flusher) Register(id ID, t Target) *Handle {
+	h := &Handle{f: f, id: id, target: t}
+	if f.carry != nil {
+		h.carrier, _ = t.(Carrier)
+	}
+	return h
+}
 
 // Close flushes what is dirty, syncs the journal and ends the workers. Handles marked dirty later are not flushed, so
 // close the partitions first.
@@ -112,8 +148,12 @@ func (f *Flusher) Close() error {
 	if f.journal == nil {
 		return nil
 	}
-	if err := f.journal.close(!f.spoiled.Load()); err != nil {
-		return fmt.Errorf("flush: recovery journal: %w", err)
+	var err error
+	if f.carry != nil {
+		err = f.carry.close()
+	}
+	if err = errors.Join(err, f.journal.close(err == nil && !f.spoiled.Load())); err != nil {
+		return fmt.Errorf("flush: closing the journals: %w", err)
 	}
 	return nil
 }
@@ -125,13 +165,18 @@ func (f *Flusher) push(h *Handle) {
 	if f.closed && f.workers == 0 && f.driver == nil {
 		return
 	}
-	if h.next = nil; f.tail == nil {
-		f.head = h
+	if h.carrier != nil && !h.alone.Load() {
+		f.rounds.push(h)
 	} else {
-		f.tail.next = h
+		f.queue.push(h)
 	}
-	f.tail = h
+	f.wake()
+}
+
+// wake sees to it that a worker comes for what may be done now. The caller holds mu.
+func (f *Flusher) wake() {
 	switch {
+	case f.queue.head == nil && (f.carrying || f.rounds.head == nil):
 	case f.driver != nil:
 		f.driver.Go("flush", func() { f.step() })
 	case f.idle > 0:
@@ -143,27 +188,28 @@ func (f *Flusher) push(h *Handle) {
 	}
 }
 
-// pop waits for the next dirty handle; nil when the flusher is closed and nothing is left.
-func (f *Flusher) pop() *Handle {
+// pop waits for work: the handles of a round, which is under way from then on, or one to be flushed on its own. Neither means that
+// the flusher is closed and nothing is left.
+func (f *Flusher) pop() (round, single *Handle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.head == nil {
-		if f.driver != nil {
-			return nil
-		}
-		if f.closed {
+	for {
+		switch {
+		case !f.carrying && f.rounds.head != nil:
+			f.carrying = true
+			return f.rounds.take(), nil
+		case f.queue.head != nil:
+			return nil, f.queue.pop()
+		case f.driver != nil:
+			return nil, nil
+		case f.closed:
 			f.workers--
-			return nil
+			return nil, nil
 		}
 		f.idle++
 		f.work.Wait()
 		f.idle--
 	}
-	h := f.head
-	if f.head = h.next; f.head == nil {
-		f.tail = nil
-	}
-	return h
 }
 
 func (f *Flusher) worker() {
@@ -172,19 +218,95 @@ func (f *Flusher) worker() {
 	}
 }
 
-// step flushes the next dirty handle; false when there is none.
+// step does the next piece of work; false when there is none.
 func (f *Flusher) step() bool {
-	h := f.pop()
-	if h == nil {
+	round, h := f.pop()
+	switch {
+	case round != nil:
+		f.round(round)
+	case h != nil:
+		h.alone.Store(false) // before: who asks for it from now on gets another one
+		h.state.Store(running)
+		h.target.Flush()
+		f.rest(h)
+	default:
 		return false
 	}
-	h.state.Store(running)
-	h.target.Flush()
-	if !h.state.CompareAndSwap(running, clean) {
-		h.state.Store(queued) // dirty again meanwhile
-		f.push(h)
-	}
 	return true
+}
+
+// rest lets a handle go whose flush is over, or queues it once more.
+func (f *Flusher) rest(h *Handle) {
+	if !h.state.CompareAndSwap(running, clean) {
+		f.again(h)
+	}
+}
+
+// again queues a handle whose flush did not happen, or that is dirty once more.
+func (f *Flusher) again(h *Handle) {
+	h.state.Store(queued)
+	f.push(h)
+}
+
+// round makes the appends of many handles durable with one write and one sync. While those who waited are told, the next round may
+// be under way.
+func (f *Flusher) round(list *Handle) {
+	r := rounds.Get().(*round)
+	defer r.free()
+	f.fill(r, list)
+	var err error
+	if len(r.entries) > 0 {
+		if err = f.carry.put(r.entries, r.by); err != nil {
+			f.o.Logger.Warn("an append journal can't be written, files are synced on their own", "dir", f.o.Dir, "err", err)
+		}
+	}
+	for _, h := range r.in {
+		h.carrier.Carried(err)
+		if err != nil {
+			h.alone.Store(true)
+			f.again(h)
+		} else {
+			f.rest(h)
+		}
+	}
+	f.mu.Lock()
+	f.carrying = false
+	f.wake()
+	f.mu.Unlock()
+	if err == nil {
+		for _, h := range r.in {
+			h.carrier.Tell()
+		}
+	}
+}
+
+// fill collects the pieces of a round. A handle that is not in it is queued again, to be flushed on its own if it must.
+func (f *Flusher) fill(r *round, list *Handle) {
+	most := int(min(roundMax, f.carry.limit/4))
+	ready, err := f.carry.ready(most + pieceMax(most))
+	if err != nil {
+		f.o.Logger.Warn("an append journal can't be begun, files are synced on their own", "dir", f.o.Dir, "err", err)
+	}
+	for h := list; h != nil; {
+		next := h.next
+		switch {
+		case !ready || h.alone.Load():
+			h.alone.Store(true)
+			f.again(h)
+		case len(r.entries) > most:
+			f.again(h)
+		default:
+			h.state.Store(running)
+			p, ok := h.carrier.Carry(r.data[:0], pieceMax(most)-carryEntryHead-maxFile)
+			if !ok {
+				h.alone.Store(true)
+				f.again(h)
+				break
+			}
+			r.add(h, p, f.carry.generation)
+		}
+		h = next
+	}
 }
 
 // noted sees to it that the journal is synced in time.
@@ -207,6 +329,76 @@ func (t journalTarget) Flush() {
 	}
 }
 
+// queue is handles in a row, linked through Handle.next.
+type queue struct{ head, tail *Handle }
+
+func (q *queue) push(h *Handle) {
+	if h.next = nil; q.tail == nil {
+		q.head = h
+	} else {
+		q.tail.next = h
+	}
+	q.tail = h
+}
+
+func (q *queue) pop() *Handle {
+	h := q.head
+	if q.head = h.next; q.head == nil {
+		q.tail = nil
+	}
+	return h
+}
+
+// take empties the queue and gives its first handle, from which the others are reached.
+func (q *queue) take() *Handle {
+	h := q.head
+	*q = queue{}
+	return h
+}
+
+const (
+	// roundMax is about how many bytes one round carries.
+	roundMax = 1 << 20
+	// carryBytesMin is the smallest append journal that carries something.
+	carryBytesMin = 16 << 10
+	// maxFile bounds the length of a piece's path.
+	maxFile = 1 << 10
+)
+
+// pieceMax is how many bytes of a round one target may take. More than that is written once, to its own file.
+func pieceMax(round int) int { return round/16 + carryEntryHead + maxFile }
+
+// round is the buffers of one round.
+type round struct {
+	entries []byte
+	data    []byte // of one piece
+	in      []*Handle
+	by      []filer // those of in that have a piece
+}
+
+var rounds = sync.Pool{New: func() any { return new(round) }}
+
+// add takes a handle's piece in; one without bytes waits for nothing, and is told with the others.
+func (r *round) add(h *Handle, p Piece, generation uint64) {
+	r.in = append(r.in, h)
+	if len(p.Data) == 0 {
+		return
+	}
+	p.ID = h.id
+	r.entries = appendPiece(r.entries, generation, p)
+	r.by = append(r.by, h)
+	r.data = p.Data
+}
+
+func (r *round) free() {
+	clear(r.in)
+	clear(r.by)
+	r.entries, r.in, r.by = r.entries[:0], r.in[:0], r.by[:0]
+	if cap(r.entries) <= 2*roundMax {
+		rounds.Put(r)
+	}
+}
+
 // States of a handle.
 const (
 	clean   = iota
@@ -217,11 +409,19 @@ const (
 
 // Handle is a partition as the flusher sees it. All methods are safe for concurrent use.
 type Handle struct {
-	f      *Flusher
-	id     ID
-	target Target
-	state  atomic.Int32
-	next   *Handle // while queued; the flusher's mutex owns it
+	f       *Flusher
+	id      ID
+	target  Target
+	carrier Carrier // the same, if append journals may carry it
+	state   atomic.Int32
+	alone   atomic.Bool // the next flush syncs the target's own files
+	next    *Handle     // while queued; the flusher's mutex owns it
+}
+
+// file implements filer.
+func (h *Handle) file() {
+	h.alone.Store(true)
+	h.Dirty()
 }
 
 // Dirty says that the target holds something that is not durable. It is cheap: while the target waits for its flush
@@ -242,65 +442,4 @@ func (h *Handle) Dirty() {
 			}
 		}
 	}
-}
-
-// Point is what the journal knows of the partition. The zero Point is what it knows of a new one.
-func (h *Handle) Point() Point {
-	if h.f.journal == nil {
-		return Point{}
-	}
-	return h.f.journal.point(h.id)
-}
-
-// NoteSynced records that every batch below offset is durable; call it after the sync.
-func (h *Handle) NoteSynced(offset int64) { h.note(kindSynced, [6]int64{offset}) }
-
-// NoteCheckpoint records where recovery may start; call it after everything that [Checkpoint] promises is durable.
-func (h *Handle) NoteCheckpoint(c Checkpoint) {
-	h.note(kindCheckpoint, [6]int64{c.Offset, c.Segment, c.Position, c.Index, c.TimeIndex, c.TxnIndex})
-}
-
-// Settle makes durable what has been noted of the partition, and returns it. known is false without a journal.
-func (h *Handle) Settle() (p Point, known bool, err error) {
-	j := h.f.journal
-	if j == nil {
-		return Point{}, false, nil
-	}
-	p = j.point(h.id) // what comes while it syncs may not be
-	if err := j.sync(); err != nil {
-		return Point{}, true, fmt.Errorf("flush: recovery journal: %w", err)
-	}
-	return p, true, nil
-}
-
-// Spoil says that the partition could not be closed well: the stop is not a clean one.
-func (h *Handle) Spoil() { h.f.spoiled.Store(true) }
-
-// Forget drops all knowledge of the partition, when it is deleted.
-func (h *Handle) Forget() { h.note(kindForget, [6]int64{}) }
-
-func (h *Handle) note(kind byte, v [6]int64) {
-	if h.f.journal == nil {
-		return
-	}
-	h.f.journal.note(kind, h.id, v)
-	h.f.noted()
-}
-
-// SetLogStart records a new log start offset and returns when it is durable.
-func (h *Handle) SetLogStart(offset int64) error {
-	j := h.f.journal
-	if j == nil {
-		return nil
-	}
-	j.mu.Lock()
-	number, err := j.append(kindStart, h.id, [6]int64{offset})
-	j.mu.Unlock()
-	if err == nil {
-		err = j.wait(number)
-	}
-	if err != nil {
-		return fmt.Errorf("flush: log start offset %d of %s: %w", offset, h.id, err)
-	}
-	return nil
 }

@@ -96,3 +96,30 @@ func ChangeJournal(fsys vfs.FS, dir string, change func(map[ID]Point)) error {
 	}
 	return nil
 }
+
+// Pending tells how many bytes the append journals of a folder hold that its other files may not have on the disk; 0 after a clean stop.
+func Pending(fsys vfs.FS, dir string) (bytes int64, err error) {
+	pieces, _, _, err := carried(fsys, dir)
+	for _, p := range pieces {
+		bytes += int64(len(p.Data))
+	}
+	return bytes, err
+}
+
+// Redo does what the start of a broker does first: it puts what the append journals hold where it belongs. It tells whether there were
+// any. The caller holds the data folder's lock.
+func Redo(fsys vfs.FS, dir string) (done bool, err error) {
+	_, _, names, err := carried(fsys, dir)
+	if err != nil || len(names) == 0 {
+		return false, err
+	}
+	j, err := openJournal(fsys, dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return false, err
+	}
+	_, err = redoCarried(j)
+	if cerr := j.file.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("flush: %w", cerr)
+	}
+	return true, err
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
+	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/record"
 	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/txn/producer"
@@ -29,7 +30,7 @@ func newGate(f *vfs.Faults) *gate {
 	g := &gate{pass: make(chan struct{}), arrived: make(chan struct{}, 1000)}
 	close(g.pass)
 	f.OnOp(func(op vfs.Op) {
-		if op.Kind != vfs.OpSync || !strings.HasSuffix(op.Path, ".log") {
+		if op.Kind != vfs.OpSync || !strings.HasSuffix(op.Path, ".log") && !strings.Contains(op.Path, flush.CarryName) {
 			return
 		}
 		g.mu.Lock()
@@ -484,6 +485,7 @@ func TestFailedSync(t *testing.T) {
 	mem := vfs.NewMem()
 	faults := vfs.WithFaults(mem)
 	r := newRig(t, faults, commitlog.Config{})
+	r.alone = true
 	p := r.open()
 	r.append(plain.batch(t, 1, "durable"))
 	remove := faults.Add(vfs.Rule{Kinds: vfs.OpSync, Path: "*.log", Nth: 1, Err: syscall.EIO})

@@ -69,19 +69,30 @@ func (p *Partition) flush(final bool) error {
 
 // reached takes a new durable end and tells everyone. flushing is held.
 func (p *Partition) reached(end commitlog.Position) {
-	p.mu.Lock()
-	p.durable = end
-	p.synced.Store(end.Offset)
-	moved, err := p.advance()
-	p.mu.Unlock()
-	if err != nil { // only a follower's watermark has to be looked for
-		p.logger.Error("the high watermark can't be found in the log", "partition", p.name, "err", err)
-	}
-	p.waiters.run(p.view.Load().high.Offset)
-	p.strict.run(p.strictly())
+	moved := p.settled(end)
+	p.tell()
 	if moved {
 		p.watchers.notify()
 	}
+}
+
+// settled takes a new durable end; true when a watermark moved. flushing is held.
+func (p *Partition) settled(end commitlog.Position) (moved bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.durable = end
+	p.synced.Store(end.Offset)
+	moved, err := p.advance()
+	if err != nil { // only a follower's watermark has to be looked for
+		p.logger.Error("the high watermark can't be found in the log", "partition", p.name, "err", err)
+	}
+	return moved
+}
+
+// tell answers those whose offset is as durable as they want it.
+func (p *Partition) tell() {
+	p.waiters.run(p.view.Load().high.Offset)
+	p.strict.run(p.strictly())
 }
 
 // unsynced handles a failed sync: the partition is over if the kernel may have dropped what was to be synced. flushing is held.
@@ -108,6 +119,7 @@ func (p *Partition) unsynced(plan *commitlog.Sync, end commitlog.Position, cause
 
 // over tells everyone that nothing more will come. flushing is held.
 func (p *Partition) over(e *Error) {
+	p.tell() // what was carried is durable all the same
 	p.waiters.fail(math.MaxInt64, e, true)
 	p.strict.fail(math.MaxInt64, e, true)
 	p.watchers.notify()

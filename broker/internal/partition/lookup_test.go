@@ -319,6 +319,7 @@ func TestDelete(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem()
 	r := newRig(t, mem, tiny)
+	r.alone = true
 	p := r.open()
 	for range 30 {
 		r.append(plain.batch(t, 1, strings.Repeat("x", 300)))

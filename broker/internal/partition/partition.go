@@ -33,6 +33,10 @@ type Partition struct {
 	// flushing is held by the one flush that runs; it is taken before mu.
 	flushing   sync.Mutex
 	incomplete bool // the last flush was; under flushing
+	// carrying is the flush that an append journal is to carry; it holds flushing. Under flushing too.
+	carrying *commitlog.Sync
+	carries  bool        // append journals may carry this partition
+	told     atomic.Bool // watchers are to hear of a watermark that such a flush moved
 
 	mu        sync.Mutex // the append lock; what follows is its own
 	producers *producers
@@ -84,6 +88,7 @@ func Open(o Options) (*Partition, error) {
 		role: Leader{o.LeaderEpoch},
 	}
 	p.handle = o.Flusher.Register(flush.ID{Topic: o.TopicID, Partition: o.Index}, p)
+	p.carries = p.handle.Carries(filepath.Dir(filepath.Clean(o.Dir)))
 	now := p.nowMs()
 	log, err := commitlog.Open(commitlog.Options{
 		FS: o.FS, Dir: filepath.Clean(o.Dir), Name: p.name, TopicID: o.TopicID, Config: o.Log, Point: p.handle.Point(),

@@ -27,6 +27,8 @@ type rig struct {
 	epoch   int32
 	flusher *flush.Flusher
 	p       *Partition
+	// alone has the partition's files synced on their own; otherwise append journals of a small size carry what they can.
+	alone bool
 }
 
 func newRig(t testing.TB, fsys vfs.FS, c commitlog.Config) *rig {
@@ -40,7 +42,11 @@ func newRig(t testing.TB, fsys vfs.FS, c commitlog.Config) *rig {
 
 func (r *rig) tryOpen() (err error) {
 	r.t.Helper()
-	r.flusher, err = flush.New(flush.Options{FS: r.fs, Dir: "data", Clock: r.clock, Logger: r.logger})
+	carry := int64(16 << 10)
+	if r.alone {
+		carry = -1
+	}
+	r.flusher, err = flush.New(flush.Options{FS: r.fs, Dir: "data", Clock: r.clock, Logger: r.logger, CarryBytes: carry})
 	if err != nil {
 		return err
 	}

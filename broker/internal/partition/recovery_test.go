@@ -57,6 +57,7 @@ func killed(t *testing.T, n int) (r *rig, mem *vfs.Mem, tail int64) {
 	faults := vfs.WithFaults(mem)
 	g := newGate(faults)
 	r = newRig(t, faults, commitlog.Config{IndexIntervalBytes: 300})
+	r.alone = true
 	p := r.open()
 	for i := range n {
 		r.append(plain.batch(t, int64(i), fmt.Sprintf("%d %s", i, strings.Repeat("x", 100))))

@@ -9,8 +9,10 @@ import (
 type waiters struct {
 	mu    sync.Mutex
 	queue []waiter
-	ready []waiter // the one runner's buffer
-	err   error    // set once the watermark will not move any more
+	err   error // set once the watermark will not move any more
+
+	running sync.Mutex // one at a time calls those who wait
+	ready   []waiter   // its buffer
 }
 
 type waiter struct {
@@ -41,11 +43,10 @@ func (w *waiters) add(offset int64, high func() int64, fn func(error)) {
 	w.queue[i] = waiter{offset, fn}
 }
 
-// run calls everyone whose offset is below high. One caller at a time.
+// run calls everyone whose offset is below high.
 func (w *waiters) run(high int64) { w.take(high, nil) }
 
-// fail ends all waiting for offsets below to with an error; final holds for everyone who comes later too. One caller at a
-// time, the same as of run.
+// fail ends all waiting for offsets below to with an error; final holds for everyone who comes later too.
 func (w *waiters) fail(to int64, err error, final bool) {
 	if final {
 		w.mu.Lock()
@@ -56,6 +57,8 @@ func (w *waiters) fail(to int64, err error, final bool) {
 }
 
 func (w *waiters) take(to int64, err error) {
+	w.running.Lock()
+	defer w.running.Unlock()
 	w.mu.Lock()
 	n := sort.Search(len(w.queue), func(i int) bool { return w.queue[i].offset >= to })
 	ready := append(w.ready[:0], w.queue[:n]...)

@@ -24,6 +24,8 @@ type Options struct {
 	FS     vfs.FS
 	Clock  clock.Clock
 	Limits listener.Limits
+	// CarryBytes is the size of an append journal, see flush.Options; tests of crashes want them to be full now and then.
+	CarryBytes int64
 	// Random is where ids come from; nil is crypto/rand.
 	Random io.Reader
 	// Serve is given what answers requests, as the last thing of Start; no listener

@@ -66,7 +66,8 @@ func (n *node) run() {
 	}
 	n.w.log("broker starts, run %d", n.runs)
 	ctx := seam.With(context.Background(), seam.Options{
-		FS: n.disk, Clock: d, Random: n.w,
+		CarryBytes: 32 << 10,
+		FS:         n.disk, Clock: d, Random: n.w,
 		Serve: func(s listener.Service) {
 			if !of.over {
 				n.api = s.(*api.Server)
