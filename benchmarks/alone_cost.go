@@ -18,7 +18,7 @@ var (
 
 // costWork measures the processor time of the broker per append and per fetch while segments and partitions grow.
 func costWork() []workload {
-	seg := workload{name: "segments", extra: 2 * time.Minute, run: segmentCost}
+	seg := workload{name: "segments", extra: 4 * time.Minute, run: segmentCost}
 	for _, n := range segmentCounts {
 		seg.figures = append(seg.figures,
 			less(fmt.Sprintf("append-segments-%d", n), fmt.Sprintf("CPU per append, partition of %s", counted(n, "segment")), "µs"),
@@ -33,20 +33,19 @@ func costWork() []workload {
 	return []workload{seg, par}
 }
 
-// segmentCost fills three partitions with the same batches, in segments of the same size but for the partition that has
-// only one, and measures each.
+// segmentCost fills three partitions with the same batches, in number of segments only different, and measures each.
 func segmentCost(ctx context.Context, e *env) error {
-	const segment = 1 << 20
+	const total = 960 << 20 // in one segment: below the default of 1 GiB
 	for _, n := range segmentCounts {
-		config, bytes := map[string]*string{"segment.bytes": kadm.StringPtr(fmt.Sprint(segment))}, int64(n)*segment
-		if n == 1 {
-			config, bytes = nil, 100*segment
+		var config map[string]*string
+		if n > 1 {
+			config = map[string]*string{"internal.segment.bytes": kadm.StringPtr(fmt.Sprint(total / n))} // below the least of segment.bytes
 		}
 		topic, err := e.topic(ctx, fmt.Sprintf("segments%d", n), 1, config)
 		if err != nil {
 			return err
 		}
-		if err := fillSegments(ctx, e, topic, bytes); err != nil {
+		if err := fillSegments(ctx, e, topic, total); err != nil {
 			return err
 		}
 		files, err := filepath.Glob(filepath.Join(e.broker.dir, topic+"-0", "*.log"))

@@ -32,12 +32,12 @@ func profile(ctx context.Context, f flags, work, bin string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
-	var p *process
-	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: newTables(brokerWork(), nil), gently: true}
+	all := append(brokerWork(), aloneWork()...)
+	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: newTables(all, nil), gently: true,
+		fresh: func(dir string) (*process, error) { return millrace(bin, dir) }}
 	err = s.turn(ctx, contender{side: ourSide, start: func(dir string) (*process, error) {
-		p, err = millrace(bin, dir, "--profile-dir", into)
-		return p, err
-	}}, brokerWork(), 0)
+		return millrace(bin, dir, "--profile-dir", into)
+	}}, all, 0)
 	if err == nil {
 		fmt.Printf("profiles are in %s; look with: go tool pprof -http :0 %s\n", f.profile, filepath.Join(f.profile, "cpu.pprof"))
 	}
