@@ -26,7 +26,8 @@
 // The first is the one to choose where it is possible: in a crash nothing stays locked
 // in the database. What waits is the log: until the program is back, no read_committed
 // consumer gets past the open transaction. In the second the prepared rows stay locked,
-// and readers of the log wait for the transaction timeout at most.
+// and readers of the log wait for the transaction timeout at most. A program of the
+// second kind opens its committer before it touches its tables: it could wait for itself.
 //
 // # What a crash leaves
 //
