@@ -64,7 +64,7 @@ func (e *env) admin(ctx context.Context, f func(context.Context, *kadm.Client) e
 var durable = map[string]*string{"flush.messages": kadm.StringPtr("1")}
 
 // relaxed makes our broker answer from the page cache, as Kafka does as shipped.
-var relaxed = map[string]*string{"durability": kadm.StringPtr("os")}
+var relaxed = map[string]*string{"millrace.durability": kadm.StringPtr("os")}
 
 // topic creates a fresh topic and returns its name when all its partitions can be written.
 func (e *env) topic(ctx context.Context, what string, partitions int32, config map[string]*string) (string, error) {
@@ -89,9 +89,9 @@ func (e *env) relaxedTopic(ctx context.Context, what string) (topic string, acks
 	topic, err = e.topic(ctx, what, 1, relaxed)
 	if errors.Is(err, kerr.InvalidConfig) {
 		topic, err = e.topic(ctx, what, 1, nil)
-		return topic, kgo.LeaderAck(), "acks=1, as this server has no durability=os", err
+		return topic, kgo.LeaderAck(), "acks=1, as this server has no millrace.durability", err
 	}
-	return topic, kgo.AllISRAcks(), "acks=all, durability=os", err
+	return topic, kgo.AllISRAcks(), "acks=all, millrace.durability=os", err
 }
 
 // led waits until all partitions of the topics have a leader; no name means all topics, which must be that many at least.
