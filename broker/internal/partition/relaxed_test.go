@@ -254,11 +254,7 @@ type relaxedCrash struct {
 	crash
 	killed *vfs.Mem
 	soft   int64 // acknowledged by then, synced or not
-<<<<<<< HEAD
 	ending bool  // all partitions were closed: it may count as a clean stop
-=======
-	ending bool  // Close had been called
->>>>>>> 51757e10d75496ba14f4ca59271aaecd5828f4ef
 }
 
 // TestPowerLossRelaxed cuts the power, and kills the process, at random file operations of a random workload in each mode. After a
@@ -323,7 +319,6 @@ func relaxedPowerLoss(t *testing.T, name string, mode commitlog.Durability, seed
 	for range 60 {
 		l.step()
 	}
-<<<<<<< HEAD
 	if err := r.p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -336,17 +331,7 @@ func relaxedPowerLoss(t *testing.T, name string, mode commitlog.Durability, seed
 	faults.OnOp(nil)
 	for _, c := range crashes {
 		what := fmt.Sprintf("%s, at operation %d, seed %d", name, c.op, c.seed)
-		end := reopened(t, what+": power cut", c.fs, config, c.m.clone(), rng, c.ending)
-=======
-	mu.Lock()
-	ending = true
-	mu.Unlock()
-	r.close()
-	faults.OnOp(nil)
-	for _, c := range crashes {
-		what := fmt.Sprintf("%s, at operation %d, seed %d", name, c.op, c.seed)
 		end := reopened(t, what+": power cut", c.fs, config, c.m.clone(), c.ending, rng)
->>>>>>> 51757e10d75496ba14f4ca59271aaecd5828f4ef
 		if end < c.soft {
 			lost++
 		}
@@ -355,22 +340,14 @@ func relaxedPowerLoss(t *testing.T, name string, mode commitlog.Durability, seed
 		}
 		whole := c.m.clone()
 		whole.acked = max(whole.acked, c.soft)
-<<<<<<< HEAD
-		reopened(t, what+": kill", c.killed, config, whole, rng, c.ending)
-=======
 		reopened(t, what+": kill", c.killed, config, whole, c.ending, rng)
->>>>>>> 51757e10d75496ba14f4ca59271aaecd5828f4ef
 	}
 	return lost, len(crashes)
 }
 
 // reopened opens what is left, checks it against the model, writes a little more, and returns where the log ended.
-<<<<<<< HEAD
-func reopened(t *testing.T, what string, fsys vfs.FS, config commitlog.Config, m *model, rng *rand.Rand, mayBeClean bool) int64 {
-=======
-// ending says that it had begun to stop, and may have come to the end of that.
+// ending says that all partitions were closed: it may have been a clean stop.
 func reopened(t *testing.T, what string, fsys vfs.FS, config commitlog.Config, m *model, ending bool, rng *rand.Rand) int64 {
->>>>>>> 51757e10d75496ba14f4ca59271aaecd5828f4ef
 	t.Helper()
 	r := newRig(t, fsys, config)
 	r.epoch = 1
@@ -378,11 +355,7 @@ func reopened(t *testing.T, what string, fsys vfs.FS, config commitlog.Config, m
 		t.Fatalf("%s: %v", what, err)
 	}
 	end := r.p.Marks().LogEnd
-<<<<<<< HEAD
-	if r.flusher.Clean() && !mayBeClean {
-=======
 	if r.flusher.Clean() && !ending {
->>>>>>> 51757e10d75496ba14f4ca59271aaecd5828f4ef
 		t.Errorf("%s: that was no clean stop", what)
 	}
 	if err := m.check(t, r.p, rng); err != nil {
