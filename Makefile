@@ -55,6 +55,14 @@ profile-start:
 profile-%: ## pprof files of our server at one workload (produce, acks, paced, transactions, pipeline, topics, start), into bin/profiles
 	$(GO) run ./benchmarks -only $* -profile bin/profiles/$* -dir $(BENCHDIR) $(BENCHFLAGS)
 
+.PHONY: sim
+sim: ## the simulator, seed after seed from SEED on, until one fails or you stop it
+	$(GO) run ./broker/internal/sim/cmd -seed $(or $(SEED),$(shell date +%s)) -count 0
+
+.PHONY: sim-mutations
+sim-mutations: ## each fault of broker/internal/sim/mutations is built in, and must be caught (about half an hour; MUTATION=pattern)
+	MILLRACE_MUTATION='$(or $(MUTATION),.)' $(GO) test -count=1 -v -timeout 180m -run TestCaught ./broker/internal/sim/mutations
+
 .PHONY: soak
 soak: ## the long forms of the kill and power-cut tests (about 20 minutes)
 	MILLRACE_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m ./broker/... ./streams/... ./connectors/... ./txn/...
