@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/millrace/millrace/core/record"
@@ -113,8 +114,20 @@ func (s *segment) replaceIndexes() error {
 		txns = isolation.AppendEntry(txns, a)
 	}
 	err := errors.Join(vfs.WriteFile(s.fs, s.path(indexSuffix), offsets, false), vfs.WriteFile(s.fs, s.path(timeSuffix), times, false))
-	if len(txns) > 0 {
+	if len(txns) == 0 { // what is there is wrong
+		err = errors.Join(err, s.removeTxns())
+	} else {
 		err = errors.Join(err, vfs.WriteFile(s.fs, s.path(txnSuffix), txns, false), s.writeTxnSum(mem.txns.view()))
 	}
 	return err
+}
+
+// removeTxns removes the transaction index, which a segment without aborted transactions has not.
+func (s *segment) removeTxns() error {
+	for _, suffix := range []string{txnSuffix, txnSumSuffix} {
+		if err := s.fs.Remove(s.path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }

@@ -130,6 +130,9 @@ func (r *recovery) finish() error {
 	for _, s := range l.unfinished {
 		s.noteTime(s.mem.Load())
 	}
+	if err := r.clearTxns(); err != nil {
+		return err
+	}
 	if r.next == r.known && !r.changed {
 		for _, s := range l.list() {
 			s.syncedSize = s.size.Load()
@@ -141,6 +144,22 @@ func (r *recovery) finish() error {
 	}
 	plan := l.Begin(false)
 	return errors.Join(plan.Data(), plan.Done())
+}
+
+// clearTxns removes transaction indexes that a crash has left of segments in which no transaction was aborted, as far as they are
+// there now: nobody would write these files again.
+func (r *recovery) clearTxns() error {
+	for _, s := range r.l.list() {
+		if mem := s.mem.Load(); mem == nil || len(mem.txns.view()) > 0 {
+			continue
+		}
+		if r.names[fileName(s.base, txnSuffix)] || r.names[fileName(s.base, txnSumSuffix)] {
+			if err := s.removeTxns(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // doubt is the part of a segment from a position on.

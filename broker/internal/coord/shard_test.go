@@ -290,7 +290,7 @@ func TestRecordThatCanNotBeReplayedLoadsAgain(t *testing.T) {
 
 func TestDeadStorageLoadsAgain(t *testing.T) {
 	st := newStage(t, &fakeLog{auto: true}).start()
-	st.log.refuse = &partition.Error{Code: partition.CodeKafkaStorageError, Reason: "offline"}
+	st.log.refuse = &partition.Error{Code: partition.CodeKafkaStorageError, Reason: "offline", Offline: true}
 	failure(t, got(t, st.say("a")), CodeCoordinatorNotAvailable, true)
 	eventually(t, "second load", func() bool { st.mu.Lock(); defer st.mu.Unlock(); return st.opened == 2 })
 }
@@ -322,7 +322,7 @@ func TestTick(t *testing.T) {
 func TestTickOnDeadStorageWaits(t *testing.T) {
 	st := newStage(t, &fakeLog{auto: true})
 	st.deadline = 1
-	st.log.refuse = &partition.Error{Code: partition.CodeKafkaStorageError, Reason: "disk is full"}
+	st.log.refuse = &partition.Error{Code: partition.CodeKafkaStorageError, Reason: "offline", Offline: true}
 	st.start()
 	opened := func() int { st.mu.Lock(); defer st.mu.Unlock(); return st.opened }
 	for range 20 {

@@ -63,10 +63,11 @@ func (s *Shard[M]) fail(st *step, out Output, to Token, err error) {
 }
 
 // fatal says whether an error of an append means that machine and log are apart or
-// that the log is gone. Others, such as a full disk, change nothing.
+// that the log is gone. Others, such as that of a full disk, change nothing: the
+// machine goes on with what it knows, and answers all that needs no record.
 func (s *Shard[M]) fatal(err error) error {
 	var pe *partition.Error
-	if errors.Is(err, errReplay) || errors.As(err, &pe) && pe.Code == partition.CodeKafkaStorageError {
+	if errors.Is(err, errReplay) || errors.As(err, &pe) && pe.Offline {
 		return err
 	}
 	return nil

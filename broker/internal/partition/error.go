@@ -17,6 +17,9 @@ const (
 type Error struct {
 	Code   int16  // Kafka's error code
 	Reason string // topic-partition, what is wrong, and the limit
+	// Offline says that the partition takes nothing more until it is opened again. Other storage errors are refusals: what was asked
+	// for is not in the log, the rest is as it was, and the same may be tried again.
+	Offline bool
 	cause  error
 }
 

@@ -186,5 +186,5 @@ func (p *Partition) errorf(code int16, format string, args ...any) *Error {
 
 // storage wraps an error of the file system.
 func (p *Partition) storage(what string, err error) *Error {
-	return &Error{Code: CodeKafkaStorageError, Reason: p.name + ": " + what, cause: err}
+	return &Error{Code: CodeKafkaStorageError, Reason: p.name + ": " + what, Offline: commitlog.Fatal(err), cause: err}
 }
