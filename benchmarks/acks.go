@@ -26,7 +26,7 @@ func ackWork() []workload {
 		{"acks-128-wide", "synced, 1,000 partitions", 128, 1000, durable},
 	} {
 		what := fmt.Sprintf("one record at a time, %s, %s", c.what, counted(c.clients, "client"))
-		out = append(out, workload{name: "acks", figures: []figure{
+		out = append(out, workload{name: "acks", extra: 20 * time.Second, figures: []figure{
 			more(c.name, what, "acks/s"),
 			less(c.name+"-p50", what+": p50", "ms"),
 			less(c.name+"-p99", what+": p99", "ms"),

@@ -28,6 +28,7 @@ type outcome struct {
 	perSecond  float64
 	all        latencies     // of operations begun in the window, also those that ended later
 	cpu        time.Duration // of the broker, in the window
+	first      time.Duration // until every client had done its first operation
 }
 
 const (
@@ -42,6 +43,7 @@ type span struct{ from, to time.Time }
 type crowd struct {
 	e       *env
 	clients int64
+	began   time.Time
 	firsts  atomic.Int64         // clients that have done their first operation
 	window  atomic.Pointer[span] // nil until all have
 	opened  chan struct{}        // closed when there is a window
@@ -58,7 +60,7 @@ type crowd struct {
 func eachClient(ctx context.Context, e *env, clients int, f func(ctx context.Context, i int, once func(func() error) bool) error) (outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := &crowd{e: e, clients: int64(clients), opened: make(chan struct{})}
+	c := &crowd{e: e, clients: int64(clients), began: time.Now(), opened: make(chan struct{})}
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
@@ -83,6 +85,7 @@ func eachClient(ctx context.Context, e *env, clients int, f func(ctx context.Con
 		return outcome{}, c.errs[0]
 	}
 	c.out.cpu = <-used
+	c.out.first = c.window.Load().from.Add(-warmUp).Sub(c.began)
 	c.out.perSecond = c.out.operations / e.seconds.Seconds()
 	return c.out, nil
 }

@@ -56,6 +56,7 @@ var section3 = []row{
 	{what: "… broker CPU per transaction", sync: oursSynced, figure: "txn-8-cpu"},
 	{what: "transactions of 10 records, 32 clients", sync: oursSynced, figure: "txn-32", client: true, atLeast: asMuch(30), reach: asMuch(100)},
 	{what: "… broker CPU per transaction", sync: oursSynced, figure: "txn-32-cpu"},
+	{what: "… until each of 32 new clients has committed its first", sync: oursSynced, figure: "txn-32-first"},
 	{what: "consume, transform, produce in 100 ms transactions", sync: oursSynced, figure: "pipeline", client: true, atLeast: asMuch(1.3), reach: asMuch(2)},
 	{what: "… broker CPU per record", sync: oursSynced, figure: "pipeline-cpu"},
 	{what: "1,000 topics: create", sync: oursSynced, figure: "topics-create", atLeast: fasterBy(1)},

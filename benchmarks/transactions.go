@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -13,10 +14,11 @@ func transactionWork() []workload {
 	for _, clients := range []int{1, 8, 32} {
 		name := fmt.Sprintf("txn-%d", clients)
 		what := fmt.Sprintf("transactions of 10 records, %s", counted(clients, "client"))
-		out = append(out, workload{name: "transactions", figures: []figure{
+		out = append(out, workload{name: "transactions", extra: 20 * time.Second, figures: []figure{
 			more(name, what, "txn/s"),
 			less(name+"-p50", what+": p50", "ms"),
 			less(name+"-p99", what+": p99", "ms"),
+			less(name+"-first", what+": until each has committed its first", "ms"),
 			less(name+"-cpu", what+": broker CPU per transaction", "µs"),
 		}, run: func(ctx context.Context, e *env) error {
 			topic, err := e.topic(ctx, "txn", 6, nil)
@@ -32,6 +34,7 @@ func transactionWork() []workload {
 			e.put(name, o.perSecond)
 			e.put(name+"-p50", o.all.at(0.50))
 			e.put(name+"-p99", o.all.at(0.99))
+			e.put(name+"-first", milliseconds(o.first))
 			e.putPer(name+"-cpu", o.cpu, o.operations)
 			return nil
 		}})
