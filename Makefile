@@ -76,6 +76,15 @@ $(COPIER_JARS):
 test-fire: $(COPIER_JARS) ## exactly-once copies under fire, 20 rounds with Apache Kafka's own copier and 20 with ours (about an hour; needs Java and Maven)
 	MILLRACE_FIRE=20 MILLRACE_KAFKA_JARS=$(abspath $(COPIER_JARS)) $(GO) test -count=1 -v -timeout 120m ./broker/brokertest/fire
 
+.PHONY: test-postgres
+test-postgres: ## two-phase commit with a real PostgreSQL, which is installed where it is missing; all the kills (two minutes)
+	.ci/postgres.sh
+
+.PHONY: test-java
+test-java: ## two-phase commit with Apache Kafka's Java client 4.4 (needs a JDK and Maven)
+	@[ -d $(KAFKA_JARS) ] || mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(KAFKA_JARS))
+	MILLRACE_KAFKA_JARS=$(abspath $(KAFKA_JARS)) $(GO) test -count=1 -v -run TestJava ./broker/brokertest/twophase
+
 CRASH_TIME ?= 10m
 
 .PHONY: test-crash
