@@ -128,6 +128,9 @@ func (t *Table) Open(id int64, epoch int16) (firstOffset int64, open bool) {
 	return e.txnFirstOffset, true
 }
 
+// Knows tells whether the table has an entry for a producer.
+func (t *Table) Knows(id int64) bool { return t.get(id) != nil }
+
 // FirstOpen is the lowest first offset of all open transactions: what holds the last stable offset back. It costs no search.
 func (t *Table) FirstOpen() (offset int64, ok bool) {
 	if t.open.head == nil {

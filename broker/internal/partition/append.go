@@ -117,6 +117,12 @@ func (p *Partition) checkProducer(b record.Batch, o AppendOptions) (dup producer
 		if dup, isDup, err = t.Check(next); err != nil || isDup {
 			return dup, isDup, err
 		}
+		if next.Transactional && o.RequestVersion > 11 && next.BaseSequence != 0 && !t.Knows(next.ProducerID) {
+			// Under transaction version 2 each transaction has an epoch of its own, and begins at 0. So nothing was forgotten here:
+			// the batches before this one are still to come, as after a crash that lost them while a repeat of this one was under way.
+			return dup, false, p.errorf(producer.CodeOutOfOrderSequence, "producer %d: sequence %d under epoch %d, of which nothing is in the log; a transaction begins at 0",
+				next.ProducerID, next.BaseSequence, next.Epoch)
+		}
 		if lowest, missing := p.guards.missing(next.ProducerID, next.Epoch, next.BaseSequence); missing {
 			return dup, false, p.errorf(producer.CodeOutOfOrderSequence, "producer %d: sequence %d under epoch %d, before which %d was seen and is not in the log",
 				next.ProducerID, next.BaseSequence, next.Epoch, lowest)

@@ -187,7 +187,7 @@ func TestErrors(t *testing.T) {
 		{"fenced", (&sender{id: 2, epoch: -1}).batch(t, now, "x"), client, producer.CodeInvalidProducerEpoch},
 		{"no transaction, old client", txn.batch(t, now, "x"), AppendOptions{RequestVersion: 10}, CodeInvalidTxnState},
 		{"no transaction", txn.batch(t, now, "x"), AppendOptions{RequestVersion: 11}, CodeTransactionAbortable},
-		{"another's guard", txn.batch(t, now, "x"), AppendOptions{RequestVersion: 12, Guard: p.BeginVerify(99, 0, 0)}, CodeTransactionAbortable},
+		{"another's guard", (&sender{id: 1, txn: true}).batch(t, now, "x"), AppendOptions{RequestVersion: 12, Guard: p.BeginVerify(99, 0, 0)}, CodeTransactionAbortable},
 		{"a stale guard", txn.batch(t, now, "x"), AppendOptions{Origin: OriginCoordinator, Guard: Guard{77}}, CodeInvalidTxnState},
 	} {
 		before := p.Marks()

@@ -29,7 +29,7 @@ func (a *admin) create(topic string, n int32, config map[string]string, done fun
 		}
 	}
 	req.Topics = append(req.Topics, rt)
-	a.call(toData, req, time.Second, true, func(r kmsg.Response, err error) {
+	a.call(toData, req, time.Second, always, func(r kmsg.Response, err error) {
 		if err == nil {
 			code := r.(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode
 			a.w.log("%s: create %s: %s", a.name, topic, word(code))

@@ -57,7 +57,7 @@ func (c *copier) positions() {
 	rt := kmsg.NewOffsetFetchRequestTopic()
 	rt.Topic, rt.Partitions = input, c.parts
 	req.Topics = append(req.Topics, rt)
-	c.call(toGroup, req, 0, true, func(r kmsg.Response, err error) {
+	c.call(toGroup, req, 0, always, func(r kmsg.Response, err error) {
 		retry := func() {
 			c.after(c.soon(), "positions again", func() {
 				if c.working = false; !c.waits() {
@@ -174,7 +174,7 @@ func (c *copier) offsets() {
 	req := kmsg.NewPtrAddOffsetsToTxnRequest()
 	req.Version = 3
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = c.id, c.pid, c.epoch, groupName
-	c.call(toCoordinator, req, 0, false, func(r kmsg.Response, err error) {
+	c.call(toCoordinator, req, 0, never, func(r kmsg.Response, err error) {
 		if c.txn != t {
 			return
 		}
@@ -208,7 +208,7 @@ func (c *copier) commitOffsets() {
 	rp.Partition, rp.Offset = c.source.of.index, c.upTo
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	c.call(toCoordinator, req, 0, c.v2, func(r kmsg.Response, err error) {
+	c.call(toCoordinator, req, 0, c.repeat(), func(r kmsg.Response, err error) {
 		if c.txn != t {
 			return
 		}

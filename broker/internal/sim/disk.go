@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/vfs"
 )
 
@@ -60,7 +62,7 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 		d.cut()
 		return errPowerCut
 	}
-	if kind == vfs.OpSync && strings.HasSuffix(path, ".log") {
+	if kind == vfs.OpSync && (strings.HasSuffix(path, ".log") || strings.HasPrefix(filepath.Base(path), flush.CarryName)) {
 		if d.slow > 0 && d.w.depth < 4 && d.wait() {
 			d.w.pass(d.w.between(0, d.slow))
 		}

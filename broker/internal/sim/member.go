@@ -60,7 +60,7 @@ func (m *member) join() {
 	rp := kmsg.NewJoinGroupRequestProtocol()
 	rp.Name, rp.Metadata = "range", meta.AppendTo(nil)
 	req.Protocols = append(req.Protocols, rp)
-	m.call(toGroup, req, rebalance+session, true, func(r kmsg.Response, err error) {
+	m.call(toGroup, req, rebalance+session, always, func(r kmsg.Response, err error) {
 		if err != nil {
 			m.after(m.w.between(time.Millisecond, 10*time.Millisecond), "join again", m.join)
 			return
@@ -114,7 +114,7 @@ func (m *member) sync(plan []kmsg.SyncGroupRequestGroupAssignment) {
 	req := kmsg.NewPtrSyncGroupRequest()
 	req.Version = 3
 	req.Group, req.Generation, req.MemberID, req.GroupAssignment = groupName, m.generation, m.id, plan
-	m.call(toGroup, req, rebalance+session, true, func(r kmsg.Response, err error) {
+	m.call(toGroup, req, rebalance+session, always, func(r kmsg.Response, err error) {
 		if err != nil {
 			m.join()
 			return
@@ -158,7 +158,7 @@ func (m *member) beat(generation int32) {
 		req := kmsg.NewPtrHeartbeatRequest()
 		req.Version = 3
 		req.Group, req.Generation, req.MemberID = groupName, m.generation, m.id
-		m.call(toGroup, req, 0, true, func(r kmsg.Response, err error) {
+		m.call(toGroup, req, 0, always, func(r kmsg.Response, err error) {
 			if m.generation != generation || !m.joined {
 				return
 			}

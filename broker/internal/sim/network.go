@@ -55,8 +55,17 @@ func (t *network) dial(receive func(frame []byte), closed func()) *conn {
 
 func (t *network) latency() time.Duration { return t.w.between(20*time.Microsecond, t.delay) }
 
-// send gives a frame, without its length, to the network. repeatable says that the network may deliver it twice.
-func (c *conn) send(frame []byte, repeatable bool) {
+// repeat says whether the network may deliver a request twice, as when a client has sent it again on another connection.
+type repeat int
+
+const (
+	never   repeat = iota
+	sameRun        // only to the broker that it was meant for: a connection ends with it
+	always
+)
+
+// send gives a frame, without its length, to the network.
+func (c *conn) send(frame []byte, again repeat) {
 	t := c.net
 	if !c.open {
 		return
@@ -69,10 +78,14 @@ func (c *conn) send(frame []byte, repeatable bool) {
 	switch what := t.w.rng.IntN(3); {
 	case what == 0:
 		c.cut("by the network")
-	case what == 1 && repeatable: // as a client's retry on another connection, of which it has forgotten
+	case what == 1 && again != never:
 		late := t.w.between(0, 40*t.delay)
 		t.w.log("conn %d: a request comes again after %v", c.id, late)
-		t.w.after(late, "repeat", nil, func() { c.arrive(frame, false) })
+		of := t.n.life
+		if again == always {
+			of = nil
+		}
+		t.w.after(late, "repeat", of, func() { c.arrive(frame, false) })
 	default: // the other direction only: the request is served, the answer never seen
 		t.w.after(t.latency(), "cut", nil, func() { c.cut("by the network") })
 	}

@@ -17,6 +17,8 @@ type node struct {
 	w    *world
 	mem  *vfs.Mem // what the disk holds for the next run
 	skew time.Duration
+	// carry is the size of append journals, which differs from seed to seed: none, full now and then, never full.
+	carry int64
 
 	life   *life // of the run under way
 	disk   *disk
@@ -33,7 +35,7 @@ type node struct {
 }
 
 func newNode(w *world, log slog.Handler) *node {
-	return &node{w: w, mem: vfs.NewMem(), log: log, life: &life{over: true}, down: func() {}, up: func() {}}
+	return &node{w: w, carry: [...]int64{-1, 16 << 10, 32 << 10, 1 << 20}[w.rng.IntN(4)], mem: vfs.NewMem(), log: log, life: &life{over: true}, down: func() {}, up: func() {}}
 }
 
 // config is a broker in which things that take days happen in seconds.
@@ -66,8 +68,7 @@ func (n *node) run() {
 	}
 	n.w.log("broker starts, run %d", n.runs)
 	ctx := seam.With(context.Background(), seam.Options{
-		CarryBytes: 32 << 10,
-		FS:         n.disk, Clock: d, Random: n.w,
+		FS: n.disk, Clock: d, Random: n.w, CarryBytes: n.carry,
 		Serve: func(s listener.Service) {
 			if !of.over {
 				n.api = s.(*api.Server)

@@ -94,7 +94,7 @@ const patience = 150 * time.Millisecond
 // call sends a request and hands over its answer, or an error when there will be none. Whether the request was carried out is
 // then not known. A request without an answer in time takes its connection with it, and with that all requests behind it.
 // sent false says that there is no connection, which done hears of later.
-func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, repeatable bool, done func(kmsg.Response, error)) (sent bool) {
+func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, again repeat, done func(kmsg.Response, error)) (sent bool) {
 	l := &p.links[on]
 	if l.conn == nil || !l.conn.open {
 		var c *conn
@@ -119,7 +119,7 @@ func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, repeat
 		p.lost(l, conn, errNoAnswer)
 	})
 	p.w.log("%s: conn %d: %d %s", p.name, conn.id, c.number, describe(req))
-	conn.send(formatter.AppendRequest(nil, req, c.number)[4:], repeatable)
+	conn.send(formatter.AppendRequest(nil, req, c.number)[4:], again)
 	return true
 }
 

@@ -47,6 +47,14 @@ func newProducer(p *process, o *oracle, id string, v2 bool) *producer {
 	return &producer{process: p, o: o, id: id, v2: v2, pid: -1, epoch: -1}
 }
 
+// repeat says whether what is asked of the transaction may come twice: version 1 has nothing to tell the second by.
+func (p *producer) repeat() repeat {
+	if p.v2 {
+		return always
+	}
+	return never
+}
+
 // soon is when a client tries again.
 func (p *producer) soon() time.Duration { return p.w.between(2*time.Millisecond, 30*time.Millisecond) }
 
@@ -68,7 +76,7 @@ func (p *producer) begin(ready func()) {
 		req.TransactionalID = &p.id
 		req.TransactionTimeoutMillis = int32(txnTimeout.Milliseconds())
 	}
-	p.call(toCoordinator, req, 1200*time.Millisecond, true, func(r kmsg.Response, err error) {
+	p.call(toCoordinator, req, 1200*time.Millisecond, always, func(r kmsg.Response, err error) {
 		if err != nil {
 			p.after(p.soon(), "init again", func() { p.begin(ready) })
 			return
@@ -131,7 +139,7 @@ func (p *producer) add(to partitionOf) {
 	rt := kmsg.NewAddPartitionsToTxnRequestTopic()
 	rt.Topic, rt.Partitions = to.topic, []int32{to.index}
 	req.Topics = append(req.Topics, rt)
-	p.call(toCoordinator, req, 0, false, func(r kmsg.Response, err error) {
+	p.call(toCoordinator, req, 0, never, func(r kmsg.Response, err error) {
 		if p.txn != t || len(p.pending) == 0 {
 			return
 		}
@@ -189,7 +197,11 @@ func (p *producer) produce(b *batch) {
 	rp.Partition, rp.Records = b.to.index, b.bytes
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	sent := p.call(toData, req, 0, true, func(r kmsg.Response, err error) {
+	twice := sameRun // what the broker knew of the producer may be lost with it, and it may begin anywhere then
+	if p.v2 && p.id != "" {
+		twice = always
+	}
+	sent := p.call(toData, req, 0, twice, func(r kmsg.Response, err error) {
 		if len(p.pending) == 0 || p.pending[0] != b {
 			if i := p.place(b); i < 0 {
 				return // given up meanwhile
@@ -285,7 +297,7 @@ func (p *producer) end(commit bool, done func(outcome)) {
 		req.Version = 5
 	}
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = p.id, p.pid, p.epoch, commit
-	p.call(toCoordinator, req, 1200*time.Millisecond, p.v2, func(r kmsg.Response, err error) {
+	p.call(toCoordinator, req, 1200*time.Millisecond, p.repeat(), func(r kmsg.Response, err error) {
 		if err != nil {
 			p.unsure(commit, done)
 			return

@@ -45,7 +45,7 @@ func (r *reader) fetch(wait time.Duration, idle func()) {
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
 	from := r.position
-	r.call(toFetch, req, wait, true, func(resp kmsg.Response, err error) {
+	r.call(toFetch, req, wait, always, func(resp kmsg.Response, err error) {
 		if err != nil || from != r.position {
 			idle()
 			return

@@ -51,7 +51,7 @@ func (s *side) drop(topic string) {
 	s.o.dropped[topic] = true
 	req := kmsg.NewPtrDeleteTopicsRequest()
 	req.Version, req.TimeoutMillis, req.TopicNames = 4, 1000, []string{topic}
-	s.call(toData, req, time.Second, true, func(r kmsg.Response, err error) {
+	s.call(toData, req, time.Second, always, func(r kmsg.Response, err error) {
 		if err == nil {
 			if code := r.(*kmsg.DeleteTopicsResponse).Topics[0].ErrorCode; judge(code) == good {
 				s.w.log("%s is deleted", topic)
@@ -79,7 +79,7 @@ func (s *side) truncate(topic string, index int32) {
 	rp.Partition, rp.Offset = index, to
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	s.call(toData, req, time.Second, true, func(r kmsg.Response, err error) {
+	s.call(toData, req, time.Second, always, func(r kmsg.Response, err error) {
 		if err != nil {
 			return
 		}
@@ -106,7 +106,7 @@ func (s *side) ends(topic string, index int32) {
 	rp.Partition, rp.Timestamp, rp.CurrentLeaderEpoch = index, -1, -1
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	s.call(toData, req, 0, true, func(r kmsg.Response, err error) {
+	s.call(toData, req, 0, always, func(r kmsg.Response, err error) {
 		if err != nil {
 			return
 		}
@@ -120,9 +120,9 @@ func (s *side) ends(topic string, index int32) {
 // look asks what operators ask.
 func (s *side) look() {
 	for _, req := range []kmsg.Request{kmsg.NewPtrListTransactionsRequest(), kmsg.NewPtrMetadataRequest(), kmsg.NewPtrDescribeClusterRequest()} {
-		s.call(toData, req, 0, true, func(kmsg.Response, error) {})
+		s.call(toData, req, 0, always, func(kmsg.Response, error) {})
 	}
 	req := kmsg.NewPtrDescribeTransactionsRequest()
 	req.TransactionalIDs = []string{"author-1", "author-2", "copier-0", "copier-1", "nobody"}
-	s.call(toData, req, 0, true, func(kmsg.Response, error) {})
+	s.call(toData, req, 0, always, func(kmsg.Response, error) {})
 }

@@ -95,7 +95,7 @@ var All = []Mutation{
 		{syncing, "		if s.syncedSize >= size {\n			continue\n		}\n		file, err", "		if s != p.active || s.syncedSize >= size {\n			continue\n		}\n		file, err"},
 	}},
 	{"dirty-again-lost", "a batch that came during a sync is never synced", []Edit{
-		{"broker/internal/flush/flusher.go", "		h.state.Store(queued) // dirty again meanwhile\n		f.push(h)\n", "		h.state.Store(clean)\n"},
+		{"broker/internal/flush/flusher.go", "	if !h.state.CompareAndSwap(running, clean) {\n		f.again(h)\n	}\n", "	h.state.Store(clean)\n"},
 	}},
 	{"wrong-waiter", "group commit answers whoever waits for one offset more", []Edit{
 		{"broker/internal/partition/waiters.go", "return w.queue[i].offset >= to })", "return w.queue[i].offset > to })"},
