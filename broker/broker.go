@@ -39,6 +39,7 @@ type Broker struct {
 	endErr     error
 	detach     func() bool // stops watching the context of Start
 	cleaner    *cleaner.Cleaner
+	replicas   *replicas.Manager
 }
 
 // stack is the parts of a broker in the order in which they were started. Close
@@ -125,6 +126,7 @@ func (b *Broker) start(o seam.Options) error {
 		FS: base.fs, Dir: base.dir, Flusher: base.flusher, Clock: base.clock, Logger: base.logger, Durable: base.durable,
 		Static: b.config.static(),
 	})
+	b.replicas = manager
 	server := &api.Server{
 		Config: b.apiConfig(base.folder.nodeID), Clock: base.clock, Logger: base.logger, Random: base.random,
 		Replicas: manager, Authorize: b.authorize, Advertised: b.advertised,

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/broker"
@@ -178,5 +180,44 @@ func TestDiskFaultStaysWhereItIs(t *testing.T) {
 	heal()
 	if err := send("bad"); err != nil {
 		t.Errorf("after space was freed: %v", err)
+	}
+}
+
+// A sync that fails takes its partition offline, which the broker says with the reason; the other partition goes on, a start heals it.
+func TestOffline(t *testing.T) {
+	n := brokertest.StartNode(t)
+	ctx := background(t)
+	if _, err := admin(t, n.Broker()).CreateTopics(ctx, 1, 1, map[string]*string{"internal.segment.bytes": kadm.StringPtr("200")}, "good", "bad"); err != nil {
+		t.Fatal(err)
+	}
+	cl := newClient(t, kgo.SeedBrokers(n.Seeds()...), kgo.Dialer(n.Dial), kgo.RecordRetries(0), kgo.DisableIdempotentWrite())
+	send := func(topic string) error {
+		return cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: make([]byte, 100)}).FirstErr()
+	}
+	if off := n.Broker().Offline(); len(off) != 0 {
+		t.Fatalf("offline at the start: %v", off)
+	}
+	heal := n.FailDisk("sync", "bad-0")
+	for range 100 { // small appends are synced elsewhere; a segment that is full is synced itself
+		if err := send("bad"); err != nil {
+			break
+		}
+	}
+	if off := n.Broker().Offline(); len(off) != 1 || !strings.Contains(off["bad-0"], "sync") {
+		t.Errorf("offline: %v", off)
+	}
+	if err := send("good"); err != nil {
+		t.Errorf("another topic: %v", err)
+	}
+	heal()
+	if err := send("bad"); !errors.Is(err, kerr.KafkaStorageError) {
+		t.Errorf("the file was asked again: %v", err)
+	}
+	n.Crash(t, 1) // that one has no clean end
+	if off := n.Broker().Offline(); len(off) != 0 {
+		t.Errorf("offline after a start: %v", off)
+	}
+	if err := send("bad"); err != nil {
+		t.Errorf("after a start: %v", err)
 	}
 }

@@ -66,3 +66,20 @@ func (m *Manager) Relaxed(im *metadata.Image) (changes []metadata.Change) {
 	}
 	return changes
 }
+
+// Offline gives the partitions that can not be served, by name, and why: they could not be opened, or went offline since.
+func (m *Manager) Offline() map[string]error {
+	out := map[string]error{}
+	for name, t := range m.table.Load().byName {
+		for i, r := range t.replicas {
+			err := r.state.Load().err
+			if p := r.open(); p != nil {
+				err = p.Failure()
+			}
+			if err != nil {
+				out[Folder(name, int32(i))] = err
+			}
+		}
+	}
+	return out
+}
