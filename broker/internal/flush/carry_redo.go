@@ -22,7 +22,6 @@ type redo struct {
 	state  map[ID]Point // the recovery journal's
 	topics map[string]string
 	files  map[string]vfs.File
-	errs   error
 }
 
 // carried reads the append journals of a folder: all pieces, the oldest first, and the greatest generation.
