@@ -22,7 +22,7 @@ func (t Table[K, V]) TryFilter(keep func(context.Context, *Record[K, V]) (bool, 
 }
 
 func filterTable[K, V any](t Table[K, V], f func() operator.Predicate[K, V], opts []Opt) Table[K, V] {
-	o := t.app.collect("filter behind "+t.node.Name, opts, forStep)
+	o := t.app.collect("filter behind "+t.node.Name, opts, forJoin)
 	next := t
 	next.place = behind[K, V](t.app, t.node, "filter", o.as)
 	t.raise()
@@ -54,7 +54,7 @@ func (t Table[K, V]) TryMapValues[VR any](f func(context.Context, *Record[K, V])
 }
 
 func mapTable[K, V, VR any](t Table[K, V], f func() operator.RowFunc[K, V, VR], opts []Opt) Table[K, VR] {
-	o := t.app.collect("map-values behind "+t.node.Name, opts, forStep)
+	o := t.app.collect("map-values behind "+t.node.Name, opts, forJoin)
 	next := Table[K, VR]{place: behind[K, VR](t.app, t.node, "map-values", o.as), key: t.key, stores: t.stores, demand: t.demand, hold: t.hold}
 	op := &operator.MapTable[K, V, VR]{Node: next.node.Name, Handler: t.app.handler(o), Key: t.key, New: f, From: t.view, Out: next.out}
 	next.view = op.View
@@ -87,7 +87,7 @@ func (t WTable[K, V]) TryFilter(keep func(context.Context, Window, *Record[K, V]
 }
 
 func filterWindowed[K, V any](t WTable[K, V], f func() operator.Predicate[window.Windowed[K], V], opts []Opt) WTable[K, V] {
-	o := t.app.collect("filter behind "+t.node.Name, opts, forStep)
+	o := t.app.collect("filter behind "+t.node.Name, opts, forJoin)
 	next := t
 	n := t.app.graph.Add(t.node, "filter", o.as)
 	n.Detail = t.node.Detail

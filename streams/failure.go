@@ -10,7 +10,7 @@ import (
 // Failure is one record that one node could not handle. It is an error with the
 // fields
 //
-//	Phase     Phase  // PhaseDecode, PhaseProcess or PhaseEncode
+//	Phase     Phase  // PhaseDecode, PhaseProcess, PhaseEncode or PhaseTimer
 //	Node      string // name of the node in the topology
 //	Topic     string // coordinates of the source record
 //	Partition int32
@@ -36,6 +36,7 @@ const (
 	PhaseDecode  = task.Decode  // bytes of a record to key and value
 	PhaseProcess = task.Process // a function of the user's
 	PhaseEncode  = task.Encode  // key or value to bytes
+	PhaseTimer   = task.Timer   // a function that a timer called; there is no source record
 )
 
 // Decision is what an error handler answers; see OnError.

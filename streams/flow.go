@@ -14,7 +14,7 @@ import (
 func (s Stream[K, V]) Merge(others ...Stream[K, V]) Stream[K, V] {
 	all := append([]Stream[K, V]{s}, others...)
 	next := s
-	next.place = behind[K, V](s.app, s.node, "merge", "")
+	next.place, next.child = behind[K, V](s.app, s.node, "merge", ""), nil
 	for i, o := range all {
 		if o.app != s.app {
 			s.app.graph.Fail(next.node, "the stream %s belongs to another application", o.node.Name)
@@ -118,16 +118,18 @@ func (s Stream[K, V]) split(ways []way[K, V]) []Stream[K, V] {
 	op := &operator.Split[K, V]{}
 	streams := make([]Stream[K, V], 0, len(ways)+1)
 	for i, w := range ways {
-		o := s.app.collect("case "+strconv.Itoa(i+1)+" of "+n.Name, w.opts, forStep)
+		o := s.app.collect("case "+strconv.Itoa(i+1)+" of "+n.Name, w.opts, forJoin)
 		if o.as == "" {
 			o.as = n.Name + "." + strconv.Itoa(i+1)
 		}
 		next := s
+		next.child = nil
 		next.place = behind[K, V](s.app, n, "case", o.as)
 		op.Cases = append(op.Cases, operator.Case[K, V]{Node: next.node.Name, Handler: s.app.handler(o), New: w.match, Out: next.out})
 		streams = append(streams, next)
 	}
 	rest := s
+	rest.child = nil
 	rest.place = behind[K, V](s.app, n, "rest", "")
 	op.Rest = rest.out
 	s.out.Attach(op.Build)

@@ -26,6 +26,7 @@ type options struct {
 	grace     time.Duration
 	strict    bool
 	onError   task.Handler
+	uses      []StoreRef
 }
 
 // As names a node, and with it its store and internal topics. Without it the
@@ -63,6 +64,15 @@ func OnError(handler func(context.Context, Failure) Decision) Opt {
 	return Opt{"OnError", func(o *options) { o.onError = handler }}
 }
 
+// Use lets the functions of an operator, or a processor, reach declared stores
+// and timers through their context.
+func Use(stores ...StoreRef) Opt {
+	return Opt{"Use", func(o *options) { o.uses = append(o.uses, stores...) }}
+}
+
+// StoreRef is a declared store, or timers; see App.Store.
+type StoreRef interface{ declared() *declaration }
+
 // collect applies options and says which of them are not among the allowed
 // names.
 func collect(opts []Opt, allowed string) (options, error) {
@@ -88,12 +98,17 @@ const (
 	forApp        = "OnError"
 	forSource     = "As KeySerde ValSerde OnError"
 	forTable      = "As KeySerde ValSerde InMemory OnError"
-	forStep       = "As OnError"
+	forStep       = "As OnError Use"
 	forGroup      = "As KeySerde ValSerde OnError"
 	forAggregate  = "As KeySerde ValSerde InMemory OnError"
 	forWindows    = "Grace"
 	forWindowed   = "As KeySerde ValSerde InMemory Retention OnError"
 	forClose      = "As"
+	forStore      = "KeySerde ValSerde InMemory Retention"
+	forVersioned  = "KeySerde ValSerde InMemory"
+	forProcess    = "As OnError Use"
+	forTimers     = "KeySerde InMemory"
+	forChild      = "As"
 	forJoin       = "As OnError"
 	forForeign    = "As ValSerde InMemory OnError"
 	forJoinWindow = "Grace Strict Retention"

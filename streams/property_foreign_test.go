@@ -23,7 +23,9 @@ func TestForeignJoinIsTheJoin(t *testing.T) {
 		left := seed%2 == 1
 		var joined streams.Table[string, string]
 		if left {
-			fk := func(_ string, v *string) streams.Maybe[string] { return streams.Maybe[string]{V: (*v)[:1], OK: (*v)[0] != '-'} }
+			fk := func(_ string, v *string) streams.Maybe[string] {
+				return streams.Maybe[string]{V: (*v)[:1], OK: (*v)[0] != '-'}
+			}
 			joined = l.LeftJoinFK(r, fk, func(v *string, x streams.Maybe[*string]) string { return *v + "+" + or(x.V, "~") }, streams.As("j"))
 		} else {
 			fk := func(_ string, v *string) *string {

@@ -21,6 +21,8 @@ type Stream[K, V any] struct {
 	// rekeyed: the key has changed since the records were last partitioned, so
 	// whatever keeps state by key needs a repartition first.
 	rekeyed bool
+	// child gives a name to a part of a processor's output; else nil.
+	child func(name string, out any)
 }
 
 // place is a place in the topology: a node and the typed end of it that others
@@ -77,9 +79,9 @@ func (s Stream[K, V]) Filter(keep func(V) bool, opts ...Opt) Stream[K, V] {
 func (s Stream[K, V]) filter(kind string, f func() operator.Predicate[K, V], opts []Opt) Stream[K, V] {
 	o := s.app.collect(kind+" behind "+s.node.Name, opts, forStep)
 	next := s
-	next.place = behind[K, V](s.app, s.node, kind, o.as)
+	next.place, next.child = behind[K, V](s.app, s.node, kind, o.as), nil
 	op := &operator.Filter[K, V]{Node: next.node.Name, Handler: s.app.handler(o), New: f, Out: next.out}
-	s.out.Attach(op.Build)
+	s.out.Attach(operator.Using(s.app.use(next.node, o), op.Build))
 	return next
 }
 
@@ -88,7 +90,7 @@ func transform[K, V, KR, VR any](s place[K, V], kind string, f func() operator.F
 	o := s.app.collect(kind+" behind "+s.node.Name, opts, forStep)
 	next := behind[KR, VR](s.app, s.node, kind, o.as)
 	op := &operator.Transform[K, V, KR, VR]{Node: next.node.Name, Handler: s.app.handler(o), New: f, Out: next.out}
-	s.out.Attach(op.Build)
+	s.out.Attach(operator.Using(s.app.use(next.node, o), op.Build))
 	return next
 }
 
@@ -125,7 +127,7 @@ func flatMapValues[K, V, VR any](s Stream[K, V], kind string, f func() operator.
 	o := s.app.collect(kind+" behind "+s.node.Name, opts, forStep)
 	next := Stream[K, VR]{place: behind[K, VR](s.app, s.node, kind, o.as), key: s.key, rekeyed: s.rekeyed}
 	op := &operator.FlatMapValues[K, V, VR]{Node: next.node.Name, Handler: s.app.handler(o), New: f, Out: next.out}
-	s.out.Attach(op.Build)
+	s.out.Attach(operator.Using(s.app.use(next.node, o), op.Build))
 	return next
 }
 

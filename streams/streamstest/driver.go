@@ -146,6 +146,7 @@ func (d *Driver) worker(sub *topology.Sub, partition int32) *worker {
 			d.pending = append(d.pending, own(o))
 			return nil
 		},
+		now: func() int64 { return d.now.UnixMilli() },
 		wait: func(ctx context.Context, pause time.Duration) error {
 			d.now = d.now.Add(pause)
 			return ctx.Err()
@@ -156,8 +157,27 @@ func (d *Driver) worker(sub *topology.Sub, partition int32) *worker {
 // Now is the wall clock.
 func (d *Driver) Now() time.Time { return d.now }
 
-// Advance moves the wall clock. Stream time follows records alone.
-func (d *Driver) Advance(by time.Duration) { d.now = d.now.Add(by) }
+// Advance moves the wall clock and calls the timers that it makes due. Stream time
+// follows records alone.
+func (d *Driver) Advance(by time.Duration) {
+	d.helper()
+	d.check(d.TryAdvance(by))
+}
+
+// TryAdvance is Advance for timers that may make the application fail; it returns
+// the error that Run would return.
+func (d *Driver) TryAdvance(by time.Duration) error {
+	d.now = d.now.Add(by)
+	for _, w := range d.workers {
+		if d.err == nil && w.task.NextTick() <= d.now.UnixMilli() {
+			d.err = w.task.Tick(d.now.UnixMilli())
+		}
+	}
+	if d.err != nil || d.manual {
+		return d.err
+	}
+	return d.settle()
+}
 
 // Process runs what has been piped in, without a commit, until nothing
 // visible is left. Only of use with ManualCommit.
@@ -171,7 +191,7 @@ func (d *Driver) Process() {
 func (d *Driver) Commit() {
 	d.helper()
 	d.check(d.process())
-	d.check(d.commit())
+	d.check(d.flushAndCommit())
 }
 
 // Settle processes and commits until nothing is left to do.
@@ -235,10 +255,33 @@ func (d *Driver) process() error {
 					break
 				}
 				busy = true
+				if w.asked {
+					w.asked = false
+					if err := d.flushAndCommit(); err != nil {
+						return err
+					}
+				}
 			}
 		}
 	}
 	return d.err
+}
+
+// flush lets the tasks send on what they have held back for the commit.
+func (d *Driver) flush() error {
+	for _, w := range d.workers {
+		if d.err == nil {
+			d.err = w.task.Flush()
+		}
+	}
+	return d.err
+}
+
+func (d *Driver) flushAndCommit() error {
+	if err := d.flush(); err != nil {
+		return err
+	}
+	return d.commit()
 }
 
 func (d *Driver) commit() error {
@@ -264,6 +307,9 @@ func (d *Driver) commit() error {
 func (d *Driver) settle() error {
 	for {
 		if err := d.process(); err != nil {
+			return err
+		}
+		if err := d.flush(); err != nil {
 			return err
 		}
 		quiet := len(d.pending) == 0

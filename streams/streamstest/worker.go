@@ -19,6 +19,8 @@ type worker struct {
 	cluster   *cluster
 	emit      func(*task.Out) error
 	wait      func(context.Context, time.Duration) error
+	now       func() int64
+	asked     bool // the task wants a commit now
 
 	task   task.Task
 	stores map[string]*state.Overlay
@@ -26,11 +28,18 @@ type worker struct {
 	// the last commit; progress goes with the latter.
 	next, committed map[string]int64
 	progress        string
+	heads           map[string]head // by topic, where the task says the time
+}
+
+// head is the next record of a source with the time that the task gives it.
+type head struct {
+	offset int64
+	record task.Record
 }
 
 // start makes the task and its stores from what is committed.
 func (w *worker) start() error {
-	w.stores, w.next = map[string]*state.Overlay{}, map[string]int64{}
+	w.stores, w.next, w.heads = map[string]*state.Overlay{}, map[string]int64{}, map[string]head{}
 	for topic, offset := range w.committed {
 		w.next[topic] = offset
 	}
@@ -44,6 +53,7 @@ func (w *worker) start() error {
 	var err error
 	w.task, err = w.sub.New(task.Env{
 		AppID: w.appID, Partition: w.partition, Progress: []string{w.progress}, Emit: w.emit, Wait: w.wait,
+		Now: w.now, Commit: func() { w.asked = true },
 		Store: func(name string) (state.Store, error) {
 			if s := w.stores[name]; s != nil {
 				return s, nil
@@ -107,8 +117,15 @@ func (w *worker) process() (bool, error) {
 	var r *task.Record
 	for _, src := range w.sub.Sources {
 		log, at := w.log(src.Topic), w.next[src.Topic]
-		if at < int64(len(log)) && (r == nil || log[at].TimeMs < r.TimeMs) {
-			r = &log[at].Record
+		if at >= int64(len(log)) {
+			continue
+		}
+		next := &log[at].Record
+		if src.Timed {
+			next = w.timed(next)
+		}
+		if r == nil || next.TimeMs < r.TimeMs {
+			r = next
 		}
 	}
 	if r == nil {
@@ -116,6 +133,18 @@ func (w *worker) process() (bool, error) {
 	}
 	w.next[r.Topic]++
 	return true, w.task.Process(r)
+}
+
+// timed is the record with the time that the task gives it, which is asked for
+// once.
+func (w *worker) timed(r *task.Record) *task.Record {
+	h, ok := w.heads[r.Topic]
+	if !ok || h.offset != r.Offset {
+		h = head{r.Offset, *r}
+		h.record.TimeMs = w.task.TimeMs(r)
+		w.heads[r.Topic] = h
+	}
+	return &h.record
 }
 
 // commit logs the stores' changes and makes everything since the last commit

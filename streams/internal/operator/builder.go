@@ -19,6 +19,8 @@ type Root struct {
 type Builder struct {
 	t      *Task
 	joints map[any]any // nodes with several parents, by identity; see Join
+	uses   []StoreUse  // that the next site may reach
+	err    error       // of a store that does not open
 }
 
 // NewTask builds the nodes behind the given sources for one partition.
@@ -38,11 +40,19 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 		}
 		t.entries[root.Topic] = append(t.entries[root.Topic], e)
 	}
+	if b.err != nil {
+		return nil, fmt.Errorf("task of partition %d: %w", env.Partition, b.err)
+	}
 	if len(t.clocks) > maxClocks {
 		return nil, fmt.Errorf("task of partition %d keeps %d stream times, the limit is %d: split the application", env.Partition, len(t.clocks), maxClocks)
 	}
 	for _, p := range env.Progress {
 		if err := restoreProgress(p, &t.streamMs, t.clocks); err != nil {
+			return nil, fmt.Errorf("task of partition %d: %w", env.Partition, err)
+		}
+	}
+	for _, init := range t.inits {
+		if err := init(); err != nil {
 			return nil, fmt.Errorf("task of partition %d: %w", env.Partition, err)
 		}
 	}
@@ -52,6 +62,12 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 // Site makes the place of a node whose user code belongs to a phase.
 func (b *Builder) Site(node string, phase task.Phase, handler task.Handler) *Site {
 	s := &Site{node: node, task: b.t, ctx: b.t.ctx, phase: phase, handler: handler}
+	if uses := b.uses; uses != nil {
+		b.uses = nil
+		if err := b.open(s, uses); err != nil && b.err == nil {
+			b.err = err
+		}
+	}
 	b.t.sites = append(b.t.sites, s)
 	return s
 }

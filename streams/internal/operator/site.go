@@ -56,11 +56,10 @@ func (s *Site) retry(cause error, again func() error) (done bool, err error) {
 	}
 }
 
-// panicked is the failure of a panic. It is not tried again, as the nodes in
-// front of this one have returned already: Retry counts as used up.
-func (s *Site) panicked(v any) error {
-	stack := make([]byte, 16<<10)
-	f := s.failure(&task.Panic{Value: v, Stack: stack[:runtime.Stack(stack, false)]}, 1)
+// once is retry for a function that must not run again, as what it has done
+// already stays done.
+func (s *Site) once(cause error) error {
+	f := s.failure(cause, 1)
 	d, err := s.ask(f)
 	if err != nil {
 		return err
@@ -68,8 +67,18 @@ func (s *Site) panicked(v any) error {
 	return s.give(d.At(math.MaxInt), f)
 }
 
+// panicked is the failure of a panic. It is not tried again, as the nodes in
+// front of this one have returned already: Retry counts as used up.
+func (s *Site) panicked(v any) error {
+	stack := make([]byte, 16<<10)
+	return s.once(&task.Panic{Value: v, Stack: stack[:runtime.Stack(stack, false)]})
+}
+
 func (s *Site) failure(cause error, attempt int) *task.Failure {
 	r := s.task.current
+	if r == nil {
+		return &task.Failure{Phase: task.Timer, Node: s.node, Attempt: attempt, Err: cause, Partition: s.task.env.Partition, Offset: -1}
+	}
 	return &task.Failure{
 		Phase: s.phase, Node: s.node, Attempt: attempt, Err: cause,
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
@@ -122,6 +131,9 @@ func (s *Site) ask(f *task.Failure) (d task.Decision, err error) {
 func (s *Site) deadLetter(topic string, f *task.Failure) error {
 	const prefix = "__streams.errors."
 	r := s.task.current
+	if r == nil {
+		r = &task.Record{TimeMs: max(s.task.streamMs, 0)} // of a timer there are headers only
+	}
 	h := make([]task.Header, 0, len(r.Headers)+7)
 	h = append(h, r.Headers...)
 	for _, e := range [...][2]string{

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/millrace/millrace/streams/internal/task"
@@ -24,6 +25,12 @@ type Task struct {
 	current  *task.Record // the record being processed
 	at       *Site        // the node whose user code is running, if any
 	failed   error        // the first error: a task that failed stays failed
+	fatal    error        // of a store, met inside user code; fails the task after it
+	inits    []func() error
+	closers  []func() error
+	flushes  []func() error
+	timers   [2][]timer // by clock
+	nowMs    int64      // that timers which are being called were called for; see moment
 }
 
 var _ task.Task = (*Task)(nil)
@@ -35,10 +42,11 @@ const (
 	dropNullValue
 	dropSkipped
 	dropDeadLetter
+	dropNoTime
 	dropReasons
 )
 
-var dropNames = [dropReasons]string{"late", "null key", "null value", "skipped", "dead letter"}
+var dropNames = [dropReasons]string{"late", "null key", "null value", "skipped", "dead letter", "no time"}
 
 // Site is a node's place in its task: its name, its error handler and its
 // counters.
@@ -68,7 +76,34 @@ func (t *Task) Process(r *task.Record) error {
 		}
 	}
 	t.current = nil
+	if t.failed == nil {
+		t.failed = t.fatal
+	}
+	if t.failed == nil && t.timers[StreamClock] != nil && t.streamMs >= 0 {
+		t.failed = t.fire(StreamClock, t.streamMs)
+	}
 	return t.failed
+}
+
+// Flush implements task.Task.
+func (t *Task) Flush() error {
+	for _, flush := range t.flushes {
+		if t.failed != nil {
+			break
+		}
+		t.failed = flush()
+	}
+	return t.failed
+}
+
+// TimeMs implements task.Task.
+func (t *Task) TimeMs(r *task.Record) int64 {
+	for _, e := range t.entries[r.Topic] {
+		if x, ok := e.(interface{ timeMs(*task.Record) int64 }); ok {
+			return x.timeMs(r)
+		}
+	}
+	return r.TimeMs
 }
 
 // enter runs one source; its panics end there.
@@ -109,10 +144,14 @@ func (t *Task) Dropped() []task.Dropped {
 	return out
 }
 
-// Close implements task.Task. Nodes hold nothing that needs an end.
+// Close implements task.Task.
 func (t *Task) Close() error {
 	t.failed = fmt.Errorf("task of partition %d is closed", t.env.Partition)
-	return nil
+	var errs []error
+	for _, c := range t.closers {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
 }
 
 // advance moves the task's stream time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/internal/topology"
@@ -18,6 +19,8 @@ type input struct {
 	internal  bool  // a repartition topic: consumed records are purged
 	committed int64 // position of the last commit, or where it began
 	known     bool  // the group has an offset of it
+	timed     bool  // the task says what time a record has
+	timedAt   int64 // offset of the last record that it was asked about
 }
 
 // store is one store of a task.
@@ -51,7 +54,7 @@ type active struct {
 // have an older record on its way; hurry then asks to find out soon.
 func (a *active) pick() (in *input, rec *session.Record, hurry bool) {
 	if len(a.inputs) == 1 {
-		r, ok := a.inputs[0].feed.Head()
+		r, ok := a.head(a.inputs[0])
 		if !ok {
 			return nil, nil, false
 		}
@@ -61,7 +64,7 @@ again:
 	in, rec = nil, nil
 	empty := false
 	for _, i := range a.inputs {
-		r, ok := i.feed.Head()
+		r, ok := a.head(i)
 		switch {
 		case !ok:
 			empty = true
@@ -105,7 +108,25 @@ func (a *active) run(budget int) (n int, hurry bool, err error) {
 	return n, false, nil
 }
 
+// head is the next record of an input, with the time that the task gives it.
+func (a *active) head(i *input) (*session.Record, bool) {
+	r, ok := i.feed.Head()
+	if ok && i.timed && i.timedAt != r.Offset {
+		i.timedAt = r.Offset
+		a.show(r)
+		r.Time = time.UnixMilli(a.task.TimeMs(&a.record))
+	}
+	return r, ok
+}
+
 func (a *active) process(rec *session.Record) error {
+	a.show(rec)
+	a.made++
+	return a.task.Process(&a.record)
+}
+
+// show copies a record into the one that tasks get.
+func (a *active) show(rec *session.Record) {
 	r := &a.record
 	r.Topic, r.Partition, r.Offset, r.LeaderEpoch = rec.Topic, rec.Partition, rec.Offset, rec.LeaderEpoch
 	r.TimeMs, r.Key, r.Value = rec.Time.UnixMilli(), rec.Key, rec.Value
@@ -113,8 +134,6 @@ func (a *active) process(rec *session.Record) error {
 	for _, h := range rec.Headers {
 		r.Headers = append(r.Headers, task.Header(h))
 	}
-	a.made++
-	return a.task.Process(r)
 }
 
 // dirty reports whether there is anything to commit.

@@ -27,7 +27,12 @@ func (w *worker) step(s session.Step) error {
 // commit makes everything since the last commit visible at once, and then lets
 // the stores accept it. An error leaves the tasks of no use.
 func (w *worker) commit(ctx context.Context) error {
-	w.committed = time.Now()
+	w.committed, w.asked = time.Now(), false
+	for _, a := range w.tasks {
+		if err := a.task.Flush(); err != nil {
+			return err
+		}
+	}
 	offsets := w.offsets()
 	if len(offsets) == 0 && w.producer.Sent() == 0 {
 		return nil
@@ -70,9 +75,10 @@ func (w *worker) offsets() session.Offsets {
 		if offsets == nil {
 			offsets = session.Offsets{}
 		}
-		progress := a.task.Progress()
+		// What a timer has changed moves no input: the progress goes with all.
+		progress, moved := a.task.Progress(), a.dirty()
 		for _, in := range a.inputs {
-			if at := in.feed.Position(); at != in.committed || !in.known {
+			if at := in.feed.Position(); at != in.committed || !in.known || !moved {
 				offsets[in.topic] = session.Offset{Next: at, LeaderEpoch: in.feed.LeaderEpoch(), Metadata: progress}
 			}
 		}

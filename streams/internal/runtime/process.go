@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/millrace/millrace/txn/session"
@@ -31,6 +32,9 @@ func (w *worker) process(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := w.tick(); err != nil {
+			return err
+		}
 		if err := w.commitIfDue(); err != nil {
 			return spoil(err)
 		}
@@ -40,7 +44,7 @@ func (w *worker) process(ctx context.Context) error {
 		if hurry {
 			w.reader.Hurry()
 		}
-		timer.Reset(w.untilCommit())
+		timer.Reset(min(w.untilCommit(), w.untilTick()))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -73,6 +77,29 @@ func (w *worker) turn(ctx context.Context) (n int, hurry bool, err error) {
 		}
 	}
 	return n, hurry, nil
+}
+
+// tick calls the timers of the wall clock that are due.
+func (w *worker) tick() error {
+	now := time.Now().UnixMilli()
+	for _, a := range w.tasks {
+		if a.task.NextTick() > now {
+			continue
+		}
+		if err := a.task.Tick(now); err != nil {
+			return spoil(fmt.Errorf("task %s/%d: %w", a.sub.Name, a.id.unit, err))
+		}
+	}
+	return nil
+}
+
+// untilTick is the time left until the next timer of the wall clock.
+func (w *worker) untilTick() time.Duration {
+	next := int64(math.MaxInt64)
+	for _, a := range w.tasks {
+		next = min(next, a.task.NextTick())
+	}
+	return time.Duration(max(0, min(next-time.Now().UnixMilli(), int64(time.Hour/time.Millisecond)))) * time.Millisecond
 }
 
 // mend deals with an input that cannot go on. A worker that slept may find that
@@ -112,7 +139,7 @@ func (w *worker) mend(ctx context.Context, in *input) error {
 
 // commitIfDue commits when the interval is over or too much is held in memory.
 func (w *worker) commitIfDue() error {
-	if w.untilCommit() > 0 {
+	if w.untilCommit() > 0 && !w.asked {
 		held := 0
 		for _, a := range w.tasks {
 			held += a.uncommitted()

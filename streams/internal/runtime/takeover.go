@@ -253,6 +253,7 @@ func (t *takeover) assemble(id taskID, fresh map[session.TopicPartition]int64) *
 			at = fresh[part]
 		}
 		a.inputs = append(a.inputs, &input{
+			timed: src.Timed, timedAt: -1,
 			topic: part, internal: src.Internal, committed: at, known: t.offsets[part].Next >= 0, feed: t.w.reader.Add(part, at),
 		})
 	}
@@ -284,6 +285,8 @@ func (w *worker) instantiate(a *active, progress []string) error {
 	env := task.Env{
 		AppID: w.plan.app.AppID, Partition: a.id.unit, Progress: progress,
 		Store: a.find, Context: ctx, Wait: w.wait,
+		Now:    func() int64 { return time.Now().UnixMilli() },
+		Commit: func() { w.asked = true },
 		Emit: func(o *task.Out) error {
 			out.Topic, out.Partition, out.Time = o.Topic, o.Partition, time.UnixMilli(o.TimeMs)
 			out.Key, out.Value = o.Key, o.Value

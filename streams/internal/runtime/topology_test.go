@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/internal/topology"
@@ -45,11 +46,15 @@ func labelRow(r *task.Record) (key, value []byte, ok bool) { return r.Key, r.Val
 // clockTask is what both tasks share: stream time, told in Progress.
 type clockTask struct{ time int64 }
 
-func (c *clockTask) see(ms int64)            { c.time = max(c.time, ms) }
-func (c *clockTask) Progress() string        { return fmt.Sprint(c.time) }
-func (c *clockTask) StreamTimeMs() int64     { return c.time }
-func (c *clockTask) Dropped() []task.Dropped { return nil }
-func (c *clockTask) Close() error            { return nil }
+func (c *clockTask) see(ms int64)                { c.time = max(c.time, ms) }
+func (c *clockTask) Progress() string            { return fmt.Sprint(c.time) }
+func (c *clockTask) Tick(int64) error            { return nil }
+func (c *clockTask) NextTick() int64             { return math.MaxInt64 }
+func (c *clockTask) Flush() error                { return nil }
+func (c *clockTask) TimeMs(r *task.Record) int64 { return r.TimeMs }
+func (c *clockTask) StreamTimeMs() int64         { return c.time }
+func (c *clockTask) Dropped() []task.Dropped     { return nil }
+func (c *clockTask) Close() error                { return nil }
 
 type rekey struct {
 	clockTask

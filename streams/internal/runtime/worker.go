@@ -38,6 +38,7 @@ type worker struct {
 	units     []int32
 	tasks     []*active // sorted by id
 	committed time.Time // when the last commit began
+	asked     bool      // a task wants a commit now
 	epochsAt  time.Time // when the epochs of the changelogs were last asked for
 	progress  Progress
 	ended     tally // of tasks that have ended

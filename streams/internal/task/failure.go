@@ -16,6 +16,9 @@ const (
 	Process Phase = "process"
 	// Encode: a key or value could not be turned into bytes.
 	Encode Phase = "encode"
+	// Timer: a function that a timer called returned an error or panicked. There
+	// is no source record.
+	Timer Phase = "timer"
 )
 
 // Failure is one record that one node could not handle. It is an error, and
@@ -35,6 +38,9 @@ func (f *Failure) Error() string {
 	tries := ""
 	if f.Attempt > 1 {
 		tries = fmt.Sprintf(" (attempt %d)", f.Attempt)
+	}
+	if f.Phase == Timer {
+		return fmt.Sprintf("%s at node %s, partition %d%s: %v", f.Phase, f.Node, f.Partition, tries, f.Err)
 	}
 	return fmt.Sprintf("%s at node %s, record %s-%d@%d%s: %v", f.Phase, f.Node, f.Topic, f.Partition, f.Offset, tries, f.Err)
 }

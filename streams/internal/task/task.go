@@ -53,6 +53,12 @@ type Env struct {
 	// Context is given to user functions; cancelled when the task is revoked
 	// or the application stops. Nil means context.Background.
 	Context context.Context
+	// Now is the wall clock in milliseconds since 1970, for timers and functions
+	// that ask. Nil means a clock that stands at 0.
+	Now func() int64
+	// Commit asks for a commit soon: after the record, or the timers, at hand.
+	// Nil ignores it.
+	Commit func()
 	// Wait pauses between retries of a failed function, and returns early
 	// with an error when the pause would outlive the transaction or the task
 	// is revoked. Nil means no pause.
@@ -70,6 +76,19 @@ type Task interface {
 	// transaction of the task's outputs. It only ever grows, so any of
 	// several copies may be stale: the newest wins when all are given back.
 	Progress() string
+	// Tick runs the timers of the wall clock that are due; nowMs is what it says.
+	// NextTick is when the next one is due, math.MaxInt64 for never. Both belong
+	// between two records.
+	Tick(nowMs int64) error
+	NextTick() int64
+	// Flush sends on what nodes have held back to merge updates. It runs once
+	// before each commit.
+	Flush() error
+	// TimeMs is the timestamp by which a record takes its turn, and which it is to
+	// be processed with. Sources may take it from the record's contents. It is
+	// asked for once per record, when all records before it in its partition have
+	// been processed.
+	TimeMs(*Record) int64
 	// StreamTimeMs is the highest timestamp seen, -1 before the first record.
 	StreamTimeMs() int64
 	// Dropped lists how many records each node has dropped and why, since the

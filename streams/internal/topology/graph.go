@@ -21,6 +21,7 @@ type Node struct {
 	Shape   string         // of the store's rows: what may not change under its name
 	Reads   []string       // stores of other nodes
 	Inner   bool           // end of a repartition topic
+	Timed   bool           // of a source: it says what time its records have
 
 	children []*Node
 	path     string         // that names of nodes behind this one begin with
@@ -72,6 +73,13 @@ func (g *Graph) Add(parent *Node, kind, as string) *Node {
 	}
 	n.path = n.Name
 	parent.children = append(parent.children, n)
+	g.nodes = append(g.nodes, n)
+	return n
+}
+
+// Store adds a store that belongs to no node: those that use it read it.
+func (g *Graph) Store(name string) *Node {
+	n := &Node{Name: name, Kind: "store", ordinals: map[string]int{}, path: name}
 	g.nodes = append(g.nodes, n)
 	return n
 }

@@ -92,9 +92,12 @@ func (g *Graph) sub(nodes []*Node) Sub {
 	for _, n := range nodes {
 		if n.Root != nil {
 			roots = append(roots, *n.Root)
-			if !slices.ContainsFunc(s.Sources, func(src Source) bool { return src.Topic == n.Topic }) {
+			at := slices.IndexFunc(s.Sources, func(src Source) bool { return src.Topic == n.Topic })
+			if at < 0 {
+				at = len(s.Sources)
 				s.Sources = append(s.Sources, Source{Topic: n.Topic, Internal: n.Inner})
 			}
+			s.Sources[at].Timed = s.Sources[at].Timed || n.Timed
 		} else if n.Topic != "" && !slices.Contains(s.Sinks, n.Topic) {
 			s.Sinks = append(s.Sinks, n.Topic)
 		}

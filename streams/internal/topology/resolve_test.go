@@ -10,14 +10,14 @@ import (
 // chain is a → r1 → r2, with a third topic joined at the end.
 func chain(joined bool) *Topology {
 	t := &Topology{AppID: "x", Subs: []Sub{
-		{Name: "r2", Sources: []Source{{"x-r2-repartition", true}}}, // listed first: the order must not matter
-		{Name: "r1", Sources: []Source{{"x-r1-repartition", true}}, Sinks: []string{"x-r2-repartition"}},
-		{Name: "a", Sources: []Source{{"a", false}, {"b", false}}, Sinks: []string{"x-r1-repartition"}},
+		{Name: "r2", Sources: []Source{{Topic: "x-r2-repartition", Internal: true}}}, // listed first: the order must not matter
+		{Name: "r1", Sources: []Source{{Topic: "x-r1-repartition", Internal: true}}, Sinks: []string{"x-r2-repartition"}},
+		{Name: "a", Sources: []Source{{Topic: "a", Internal: false}, {Topic: "b", Internal: false}}, Sinks: []string{"x-r1-repartition"}},
 	}, Internal: []InternalTopic{
 		NewInternal("x", "r1", Repartition, "r1"), NewInternal("x", "r2", Repartition, "r2"), NewInternal("x", "s", Changelog, "r2"),
 	}}
 	if joined {
-		t.Subs[0].Sources = append(t.Subs[0].Sources, Source{"t", false})
+		t.Subs[0].Sources = append(t.Subs[0].Sources, Source{Topic: "t", Internal: false})
 		t.Subs[0].Copartition = [][]string{{"t", "x-r2-repartition"}}
 	}
 	return t
@@ -37,9 +37,9 @@ func TestResolve(t *testing.T) {
 			"map[a:7 r1:7 r2:2]", "map[x-r1-repartition:7 x-r2-repartition:2 x-s-changelog:2]", ""},
 		{"missing topics", chain(true), map[string]int32{"a": 3},
 			"", "", "source topic \"t\" of sub-topology \"r2\" does not exist\nsource topic \"b\" of sub-topology \"a\" does not exist"},
-		{"counts differ", &Topology{Subs: []Sub{{Name: "a", Sources: []Source{{"a", false}, {"b", false}}, Copartition: [][]string{{"a", "b"}}}}},
+		{"counts differ", &Topology{Subs: []Sub{{Name: "a", Sources: []Source{{Topic: "a", Internal: false}, {Topic: "b", Internal: false}}, Copartition: [][]string{{"a", "b"}}}}},
 			map[string]int32{"a": 1, "b": 2}, "", "", `sub-topology "a" joins topics that must have the same number of partitions: a has 1, b has 2`},
-		{"circle", &Topology{Subs: []Sub{{Name: "r", Sources: []Source{{"r", true}}, Sinks: []string{"r"}}}},
+		{"circle", &Topology{Subs: []Sub{{Name: "r", Sources: []Source{{Topic: "r", Internal: true}}, Sinks: []string{"r"}}}},
 			nil, "", "", `sub-topology "r": its repartition topics feed each other and nothing fixes their number of partitions`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

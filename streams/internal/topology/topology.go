@@ -30,6 +30,9 @@ type Sub struct {
 type Source struct {
 	Topic    string
 	Internal bool // a repartition topic of this application
+	// Timed: the task takes the time of a record from its contents; see
+	// task.Task's TimeMs.
+	Timed bool
 }
 
 // Store is one state store; each task of the sub-topology has its own part.
