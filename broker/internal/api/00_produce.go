@@ -65,6 +65,7 @@ func serveProduce(s *Server, c *Call, body []byte, answer func(*listener.Answer)
 		return nil
 	} else {
 		p.appendAll()
+		p.letGo()
 	}
 	p.settled()
 	return nil
@@ -196,11 +197,23 @@ func (p *produce) takeTurn() {
 
 // endTurn lets the producer's next request go on.
 func (p *produce) endTurn() {
+	p.letGo()
 	next := p.s.turns.pass(p.producer)
 	p.settled()
 	if next != nil {
 		next.takeTurn()
 	}
+}
+
+// letGo gives the frame back when every batch is in the log or refused: what waits
+// for the disk needs the records no more, and the next requests of a producer at
+// full speed come into the same memory. The caller still holds a pending part.
+func (p *produce) letGo() {
+	p.txnID = nil
+	for i := range p.rows {
+		p.rows[i].records = nil
+	}
+	p.c.frame.Release()
 }
 
 // appendAll appends every row that needs no question to the coordinator, then

@@ -42,7 +42,7 @@ func NewPeer(ctx context.Context, p Peer) *Peer {
 // request aliases the frame.
 type Frame struct {
 	Bytes []byte
-	pool  *sync.Pool
+	pool  framePool // nil: the buffer is nobody's
 	box   *[]byte
 }
 

@@ -22,13 +22,41 @@ const (
 )
 
 var (
-	smallFrames = framePool(smallFrame)
-	largeFrames = framePool(largeFrame)
-	hugeFrames  = framePool(hugeFrame)
+	smallFrames = poolOf(smallFrame)
+	largeFrames = poolOf(largeFrame)
+	hugeFrames  = make(spareFrames, 2)
 )
 
-func framePool(size int) *sync.Pool {
+// framePool is where released buffers wait for the next frame.
+type framePool interface {
+	Get() any
+	Put(any)
+}
+
+func poolOf(size int) *sync.Pool {
 	return &sync.Pool{New: func() any { b := make([]byte, 0, size); return &b }}
+}
+
+// spareFrames keeps few of the longest buffers, whoever used them: a sync.Pool has some for each processor, and what it
+// keeps of these counts twice, as the heap may grow to double of what is in use. A frame is released as soon as its
+// records are in the log, so that one or two serve a connection at full speed.
+type spareFrames chan *[]byte
+
+func (s spareFrames) Get() any {
+	select {
+	case b := <-s:
+		return b
+	default:
+		b := make([]byte, 0, hugeFrame)
+		return &b
+	}
+}
+
+func (s spareFrames) Put(b any) {
+	select {
+	case s <- b.(*[]byte):
+	default: // enough of them
+	}
 }
 
 // frameError says why a peer's bytes are not a frame.
@@ -74,7 +102,7 @@ func readFrame(r *bufio.Reader, l *Limits) (*Frame, error) {
 }
 
 func newFrame(key int16, n int) *Frame {
-	var pool *sync.Pool
+	var pool framePool
 	switch {
 	case key != keyProduce && key != keyFetch:
 	case n <= smallFrame:
@@ -91,7 +119,7 @@ func newFrame(key int16, n int) *Frame {
 }
 
 // take makes a buffer of the pool the frame's.
-func (f *Frame) take(pool *sync.Pool) {
+func (f *Frame) take(pool framePool) {
 	f.pool, f.box = pool, pool.Get().(*[]byte)
 	f.Bytes = (*f.box)[:0]
 }
@@ -117,7 +145,7 @@ func (f *Frame) fill(r io.Reader, n int) error {
 // enough, else of its own and twice the size, which is not kept.
 func (f *Frame) grow(n int) {
 	full := Frame{f.Bytes, f.pool, f.box}
-	if f.pool == largeFrames && n <= hugeFrame {
+	if f.pool == framePool(largeFrames) && n <= hugeFrame {
 		f.take(hugeFrames)
 	} else {
 		f.pool, f.box = nil, nil
