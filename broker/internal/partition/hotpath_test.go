@@ -265,3 +265,38 @@ func BenchmarkRead(b *testing.B) {
 		read.Release()
 	}
 }
+
+// BenchmarkRelaxed is one record of 100 bytes at a time, acknowledged when the kernel has it, by so many at once.
+func BenchmarkRelaxed(b *testing.B) {
+	for _, n := range []int{1, 32} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p, end := benchRig(b)
+			defer end()
+			p.Reconfigure(commitlog.Config{Durability: commitlog.Durability{Relaxed: true}})
+			batch := plain.batch(b, 1, strings.Repeat("v", 100))
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var all sync.WaitGroup
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range n {
+				all.Go(func() {
+					mine := slices.Clone(batch)
+					for left.Add(-1) >= 0 {
+						record.Batch(mine).SetBaseOffset(0)
+						a, err := p.Append(mine, AppendOptions{RequestVersion: 12})
+						if err == nil {
+							err = await(p, a.LastOffset)
+						}
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "acks/s")
+		})
+	}
+}
