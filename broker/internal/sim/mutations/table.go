@@ -83,7 +83,7 @@ var All = []Mutation{
 	st.log.Await(st.last, func(err error) { s.settle(st, err) })`},
 	}},
 	{"complete-before-markers", "a transaction is complete while its markers are not durable", []Edit{
-		{"broker/internal/coord/markers.go", "	p.AwaitDurable(a.LastOffset, durable)\n	return nil", "	durable(nil)\n	return nil"},
+		{"broker/internal/coord/markers.go", "	p.AwaitDurable(a.LastOffset, durable)\n	return nil", "	_ = a\n	durable(nil)\n	return nil"},
 	}},
 	{"high-watermark-ahead", "what came during a sync counts as synced", []Edit{
 		{durable, "	p.reached(end)\n", "	p.reached(p.log.End())\n"},
