@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,12 @@ func (tp topicPartition) String() string { return tp.Topic + "-" + strconv.Itoa(
 
 // moment is a time of the protocol.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// age is how long ago a time of the protocol was, to the second.
+func age(ms int64) time.Duration { return time.Since(time.UnixMilli(ms)).Truncate(time.Second) }
+
+// twoPhaseTimeout is the timeout of a transaction that takes part in a two-phase commit: none.
+const twoPhaseTimeout = math.MaxInt32
 
 // shardErrors names the brokers that did not answer.
 func shardErrors(what string, shards []kgo.ResponseShard) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,9 +16,6 @@ import (
 	"github.com/millrace/millrace/txn/twophase"
 	"github.com/millrace/millrace/txn/wire"
 )
-
-// twoPhaseTimeout is the timeout of a transaction that takes part in a two-phase commit: none.
-const twoPhaseTimeout = math.MaxInt32
 
 func newTxnResolve() *cobra.Command {
 	var commit, abort, yes bool
@@ -130,9 +126,6 @@ func commitOrAbort(commit bool) string {
 	}
 	return "abort"
 }
-
-// age is how long ago a time of the protocol was, to the second.
-func age(ms int64) time.Duration { return time.Since(time.UnixMilli(ms)).Truncate(time.Second) }
 
 // initProducer takes a transactional id over; the request decides whether an open transaction stays.
 func initProducer(ctx context.Context, cl *kgo.Client, req *wire.InitProducerIDRequest) (*wire.InitProducerIDResponse, error) {

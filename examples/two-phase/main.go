@@ -26,15 +26,6 @@ import (
 	"github.com/millrace/millrace/txn/twophase"
 )
 
-// settings are the flags.
-type settings struct {
-	postgres, brokers, decides string
-	payments                   int
-	check                      bool
-	pauseAt                    string // for the test: stop at this step of the payment pauseOf
-	pauseOf                    int
-}
-
 func main() {
 	var s settings
 	flag.StringVar(&s.postgres, "postgres", "", "how to connect to PostgreSQL (a connection string, or a postgres:// URL)")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/txn/twophase"
 )
 
@@ -17,7 +18,11 @@ func TestCrashAtEachStep(t *testing.T) {
 	for _, way := range directions {
 		for _, step := range steps {
 			committed := step == twophase.StepDecided || step == twophase.StepDone
-			for _, with := range []string{"alone", "broker stopped", "power cut"} {
+			withs := []string{"alone", "power cut"}
+			if seedtest.Soak() {
+				withs = append(withs, "broker stopped")
+			}
+			for _, with := range withs {
 				t.Run(fmt.Sprintf("%s/%s/%s", way, step, with), func(t *testing.T) {
 					t.Parallel()
 					w := newWorld(t, way)
@@ -111,11 +116,15 @@ func TestZombieAtEachStep(t *testing.T) {
 // store whose answers get lost or that refuses, and recoveries that crash as well.
 func TestStorms(t *testing.T) {
 	t.Parallel()
+	rounds := 2
+	if seedtest.Soak() {
+		rounds = 20
+	}
 	for _, way := range directions {
-		for seed := range uint64(3) {
-			t.Run(fmt.Sprintf("%s/seed=%d", way, seed), func(t *testing.T) {
+		for round := range rounds {
+			t.Run(fmt.Sprintf("%s/%d", way, round), func(t *testing.T) {
 				t.Parallel()
-				storm(newWorld(t, way), rand.New(rand.NewPCG(seed, 7)))
+				storm(newWorld(t, way), rand.New(rand.NewPCG(seedtest.New(t), 7)))
 			})
 		}
 	}
@@ -132,7 +141,7 @@ func storm(w *world, r *rand.Rand) {
 			return nil
 		}
 	}
-	for range 12 {
+	for range 8 {
 		w.mem.fail, w.mem.late = sometimes(errRefused), sometimes(fmt.Errorf("%w: lost", twophase.ErrUnknownOutcome))
 		c := w.open(crashAt(steps[r.IntN(len(steps))], 1+r.IntN(4)))
 		for range 6 {
