@@ -179,7 +179,7 @@ func (c *client) produce(i int32, value string) int16 {
 	}
 	o := partition.AppendOptions{RequestVersion: 12}
 	if !p.TxnOpen(c.pid, c.epoch) {
-		o.Guard = p.BeginVerify(c.pid, c.epoch, 0)
+		o.Guard = p.BeginVerify(c.pid, c.epoch, c.seq[i])
 		ch := make(chan []int16, 1)
 		c.n.txns.AddPartitions(c.id, c.pid, c.epoch, []TopicPartition{{Topic: "t", Partition: i}}, c.version < 5, func(codes []int16) { ch <- codes })
 		if code := (<-ch)[0]; code != 0 {
