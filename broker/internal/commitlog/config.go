@@ -72,8 +72,10 @@ type Cleaning struct {
 const (
 	minSegmentBytes = 14 // as Kafka's before 4.0; the topic's public minimum is the broker's business
 	maxSegmentBytes = math.MaxInt32
-	minIndexBytes   = 12 // one entry of each index
 )
+
+// MinIndexBytes is the least IndexBytes: one entry of each index.
+const MinIndexBytes = 12
 
 // WithDefaults fills what is zero.
 func (c Config) WithDefaults() Config {
@@ -105,7 +107,7 @@ func (c Config) Validate() error {
 		{"segment.ms", c.SegmentMs, 1, math.MaxInt64},
 		{"segment.jitter.ms", c.SegmentJitterMs, 0, math.MaxInt64},
 		{"index.interval.bytes", c.IndexIntervalBytes, 1, math.MaxInt32},
-		{"segment.index.bytes", c.IndexBytes, minIndexBytes, maxSegmentBytes},
+		{"segment.index.bytes", c.IndexBytes, MinIndexBytes, maxSegmentBytes},
 		{"max.message.bytes", int64(c.MaxMessageBytes), 1, math.MaxInt32},
 		{"message.timestamp.before.max.ms", c.TimestampBeforeMaxMs, 0, math.MaxInt64},
 		{"message.timestamp.after.max.ms", c.TimestampAfterMaxMs, 0, math.MaxInt64},

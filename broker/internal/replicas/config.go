@@ -24,16 +24,17 @@ func logConfig(s metadata.Settings, t *metadata.Topic) commitlog.Config {
 		v, _ := strconv.ParseInt(metadata.TopicConfig(name).Default, 10, 64) // the table's own
 		return v
 	}
+	some := func(name string) int64 { return max(long(name), 1) } // 0 is allowed, and a default to the log
 	c := commitlog.Config{
 		SegmentBytes:         long("segment.bytes"),
 		SegmentMs:            long("segment.ms"),
 		SegmentJitterMs:      long("segment.jitter.ms"),
-		IndexIntervalBytes:   long("index.interval.bytes"),
-		IndexBytes:           long("segment.index.bytes"),
-		MaxMessageBytes:      int(long("max.message.bytes")),
+		IndexIntervalBytes:   some("index.interval.bytes"),
+		IndexBytes:           max(long("segment.index.bytes"), commitlog.MinIndexBytes),
+		MaxMessageBytes:      int(some("max.message.bytes")),
 		LogAppendTime:        s.Get("message.timestamp.type") == "LogAppendTime",
-		TimestampBeforeMaxMs: long("message.timestamp.before.max.ms"),
-		TimestampAfterMaxMs:  long("message.timestamp.after.max.ms"),
+		TimestampBeforeMaxMs: some("message.timestamp.before.max.ms"),
+		TimestampAfterMaxMs:  some("message.timestamp.after.max.ms"),
 	}
 	if _, ok := t.Config["internal.segment.bytes"]; ok {
 		c.SegmentBytes = long("internal.segment.bytes")

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
@@ -38,5 +39,42 @@ func TestLogConfig(t *testing.T) {
 	}
 	if one := LogConfig(&metadata.Topic{Config: map[string]string{"cleanup.policy": "delete"}}); one.Compacted {
 		t.Error("cleanup.policy=delete is taken for compact")
+	}
+}
+
+// Every value that the table allows makes a log: what was accepted once must not keep a partition from opening. And 0, where it is
+// allowed, is no default.
+func TestLimitsAreTheLogs(t *testing.T) {
+	for _, k := range metadata.TopicConfigs() {
+		for _, v := range []float64{k.Min, k.Max} {
+			value := strconv.FormatFloat(v, 'f', -1, 64)
+			if v >= 1<<63 {
+				value = "9223372036854775807"
+			}
+			if v <= -(1 << 63) {
+				value = "-9223372036854775807"
+			}
+			switch k.Type {
+			case metadata.Int, metadata.Long, metadata.Double:
+			default:
+				continue
+			}
+			topic := &metadata.Topic{Name: "t", Config: map[string]string{k.Name: value, metadata.Durability: metadata.DurabilityOS}}
+			if err := metadata.ValidateTopicConfig(k.Name, value); err != nil {
+				t.Errorf("%s=%s: %v", k.Name, value, err)
+			}
+			c := LogConfig(topic)
+			if err := c.Validate(); err != nil {
+				t.Errorf("%s=%s is allowed, and the log says %v", k.Name, value, err)
+			}
+		}
+	}
+	zero := map[string]string{}
+	for _, name := range []string{"index.interval.bytes", "max.message.bytes", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"} {
+		zero[name] = "0"
+	}
+	c := LogConfig(&metadata.Topic{Name: "t", Config: zero}).WithDefaults()
+	if c.IndexIntervalBytes > 1 || c.MaxMessageBytes > 1 || c.TimestampBeforeMaxMs > 1 || c.TimestampAfterMaxMs > 1 {
+		t.Errorf("zeros are taken for defaults: %+v", c)
 	}
 }
