@@ -20,6 +20,10 @@ type faults struct {
 // begin lets things go wrong from now on.
 func (f *faults) begin() {
 	f.every = 40 + f.w.rng.IntN(300)
+	if f.w.chance(2) {
+		f.n.slow = f.w.between(0, 10*time.Millisecond)
+		f.n.disk.slow = f.n.slow
+	}
 	if !f.w.chance(4) {
 		f.net.trouble = 30 + f.w.rng.IntN(300)
 	}
@@ -109,7 +113,7 @@ func (f *faults) clock() {
 // end repairs everything.
 func (f *faults) end() {
 	f.w.log("all faults end")
-	f.every, f.net.trouble = 0, 0
+	f.every, f.net.trouble, f.n.slow = 0, 0, 0
 	if d := f.n.disk; d != nil {
 		d.slow, d.failing, d.syncFails, d.cutAt = 0, nil, 0, 0
 	}

@@ -19,6 +19,11 @@ type node struct {
 	skew time.Duration
 	// carry is the size of append journals, which differs from seed to seed: none, full now and then, never full.
 	carry int64
+	// internal are settings of the internal topics; compact says that these are compacted all the time.
+	internal map[string]string
+	compact  bool
+	// slow is how long a sync takes at most, in runs that begin from now on.
+	slow time.Duration
 
 	life   *life // of the run under way
 	disk   *disk
@@ -35,7 +40,11 @@ type node struct {
 }
 
 func newNode(w *world, log slog.Handler) *node {
-	return &node{w: w, carry: [...]int64{-1, 16 << 10, 32 << 10, 1 << 20}[w.rng.IntN(4)], mem: vfs.NewMem(), log: log, life: &life{over: true}, down: func() {}, up: func() {}}
+	n := &node{w: w, carry: [...]int64{-1, 16 << 10, 32 << 10, 1 << 20}[w.rng.IntN(4)], mem: vfs.NewMem(), log: log, life: &life{over: true}, down: func() {}, up: func() {}}
+	if n.compact = w.chance(2); n.compact {
+		n.internal = map[string]string{"internal.segment.bytes": "3000", "min.cleanable.dirty.ratio": "0.01"}
+	}
+	return n
 }
 
 // config is a broker in which things that take days happen in seconds.
@@ -43,7 +52,7 @@ func (n *node) config() broker.Config {
 	return broker.Config{
 		Logger: slog.New(n.log), InternalPartitions: 2, NoAutoCreate: true,
 		GroupInitialRebalanceDelay: 2 * time.Millisecond, GroupMinSessionTimeout: 100 * time.Millisecond,
-		RetentionCheckInterval: 700 * time.Millisecond, CompactionInterval: 900 * time.Millisecond,
+		RetentionCheckInterval: 150 * time.Millisecond, CompactionInterval: 60 * time.Millisecond,
 	}
 }
 
@@ -62,13 +71,13 @@ func (n *node) run() {
 	of := &life{}
 	n.life, n.runs = of, n.runs+1
 	d := &driver{w: n.w, of: of, skew: &n.skew}
-	n.disk = &disk{w: n.w, mem: n.mem, wait: func() bool { return d.flushing }}
+	n.disk = &disk{w: n.w, mem: n.mem, slow: n.slow, wait: func() bool { return d.flushing }}
 	if n.runs > 1 && n.w.chance(4) { // also a start is not safe from a power cut
 		n.disk.cutAt = 1 + n.w.rng.Int64N(60)
 	}
 	n.w.log("broker starts, run %d", n.runs)
 	ctx := seam.With(context.Background(), seam.Options{
-		FS: n.disk, Clock: d, Random: n.w, CarryBytes: n.carry,
+		FS: n.disk, Clock: d, Random: n.w, CarryBytes: n.carry, InternalTopics: n.internal,
 		Serve: func(s listener.Service) {
 			if !of.over {
 				n.api = s.(*api.Server)

@@ -63,6 +63,7 @@ func (b *observer) list(im *metadata.Image) {
 			at := place{t.ID, int32(i)}
 			if b.views[at] == nil {
 				b.views[at] = newView(b.o, name, int32(i), name[0] != '_')
+				b.views[at].gaps = name[0] == '_' && b.n.compact
 			}
 			b.open = append(b.open, opened{b.views[at], p})
 		}

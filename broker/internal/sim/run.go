@@ -45,6 +45,8 @@ type simulation struct {
 	obs  *observer
 	crew *crew
 	bad  *faults
+	// At the end the group is asked where it is.
+	asked, answered bool
 }
 
 // Run runs a seed. The error is a violation, with the last lines of the trace; the same seed gives the same trace, byte for byte.
@@ -116,7 +118,10 @@ func (s *simulation) run(steps int) {
 	until, last := s.w.now+quietTime, s.w.count+quietSteps
 	for look := 0; s.w.failure == nil; look++ {
 		if look%16 == 0 && s.waiting() == "" {
-			break
+			if s.asked && s.answered {
+				break
+			}
+			s.askPositions()
 		}
 		if s.w.count > last || s.w.now > until || !s.w.next(forever) {
 			s.w.fail("nothing goes wrong any more, and there is no end: %s", s.waiting())
@@ -150,4 +155,18 @@ func (s *simulation) waiting() string {
 		}
 	}
 	return ""
+}
+
+// askPositions asks for the group's offsets: they must be where its committed transactions have moved them.
+func (s *simulation) askPositions() {
+	if s.asked {
+		return
+	}
+	s.asked = true
+	s.crew.side.positions(func(at [partitions]int64) {
+		s.answered = true
+		if want := s.o.positions(); at != want {
+			s.w.fail("the group is at %v, its committed transactions say %v", at, want)
+		}
+	})
 }

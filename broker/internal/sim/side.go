@@ -126,3 +126,30 @@ func (s *side) look() {
 	req.TransactionalIDs = []string{"author-1", "author-2", "copier-0", "copier-1", "nobody"}
 	s.call(toData, req, 0, always, func(kmsg.Response, error) {})
 }
+
+// positions asks for the group's offsets, until there is an answer.
+func (s *side) positions(done func([partitions]int64)) {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Version, req.Group, req.RequireStable = 7, groupName, true
+	rt := kmsg.NewOffsetFetchRequestTopic()
+	rt.Topic = input
+	for p := range int32(partitions) {
+		rt.Partitions = append(rt.Partitions, p)
+	}
+	req.Topics = append(req.Topics, rt)
+	s.call(toGroup, req, 0, always, func(r kmsg.Response, err error) {
+		var at [partitions]int64
+		ok := err == nil && r.(*kmsg.OffsetFetchResponse).ErrorCode == 0
+		if ok {
+			for _, row := range r.(*kmsg.OffsetFetchResponse).Topics[0].Partitions {
+				ok = ok && row.ErrorCode == 0
+				at[row.Partition] = max(row.Offset, 0)
+			}
+		}
+		if ok {
+			done(at)
+			return
+		}
+		s.after(s.w.between(5*time.Millisecond, 50*time.Millisecond), "positions again", func() { s.positions(done) })
+	})
+}

@@ -16,6 +16,7 @@ type view struct {
 	topic string
 	index int32
 	known bool // its records are the oracle's
+	gaps  bool // it is compacted: what was seen may be gone
 	marks partition.Marks
 	start int64 // of the log
 	// truncated is the log start that a client was told.
@@ -66,7 +67,7 @@ func (v *view) look(p *partition.Partition, run int) {
 	if v.start = m.LogStart; v.start < v.truncated {
 		w.fail("%s: the log starts at %d, and was said to start at %d", v.name, v.start, v.truncated)
 	}
-	if run != v.runs {
+	if run != v.runs && !v.gaps {
 		v.compare(p, m.LogStart)
 	}
 	v.runs = run
@@ -161,7 +162,7 @@ func (v *view) take(b record.Batch) {
 	if b.BaseOffset() < v.next { // the batch holds the log start
 		return
 	}
-	if b.BaseOffset() > v.next && v.next >= v.start {
+	if b.BaseOffset() > v.next && v.next >= v.start && !v.gaps {
 		v.o.w.fail("%s: a gap: offset %d follows %d", v.name, b.BaseOffset(), v.next-1)
 	}
 	v.batches = append(v.batches, seen{b.BaseOffset(), b.LastOffset(), b.CRC(), b.LeaderEpoch()})
