@@ -15,3 +15,11 @@ func (t *Table) Last() map[int64]Last {
 	}
 	return out
 }
+
+// LastOffset is that of a producer's last record under its epoch, -1 if there is none.
+func (t *Table) LastOffset(id int64) int64 {
+	if e := t.get(id); e != nil {
+		return e.lastOffset()
+	}
+	return -1
+}

@@ -54,6 +54,17 @@ func (l *fakeLog) AppendMarker(m producer.Marker) (partition.Appended, error) {
 	}))
 }
 
+func (l *fakeLog) LastOffset(producerID int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range slices.Backward(l.batches) {
+		if b.ProducerID() == producerID && !b.Attributes().Control() {
+			return b.LastOffset()
+		}
+	}
+	return -1
+}
+
 func (l *fakeLog) AwaitDurable(offset int64, fn func(error)) { l.Await(offset, fn) }
 
 func (l *fakeLog) Await(offset int64, fn func(error)) {

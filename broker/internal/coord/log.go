@@ -16,6 +16,8 @@ type MarkerLog interface {
 	Await(offset int64, fn func(error))
 	// AwaitDurable is Await for what must be synced even where the topic's acknowledgements are not.
 	AwaitDurable(offset int64, fn func(error))
+	// LastOffset is that of a producer's last record, -1 if it has none.
+	LastOffset(producerID int64) int64
 	Marks() partition.Marks
 }
 

@@ -244,3 +244,12 @@ func (s *Shard[M]) leaderEpoch() int32 {
 	}
 	return log.Marks().LeaderEpoch
 }
+
+// look shows the machine to f, which must not change it. What f sees may not be durable. It does not run while there is no machine.
+func (s *Shard[M]) look(f func(m M)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == serving {
+		f(s.machine)
+	}
+}

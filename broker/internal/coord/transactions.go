@@ -248,17 +248,3 @@ func (t *Transactions) AddPartitions(txnID string, pid int64, epoch int16, parts
 func (t *Transactions) GroupPartition(group string) TopicPartition {
 	return TopicPartition{Topic: GroupTopic, Partition: t.o.Groups.PartitionFor(group)}
 }
-
-// End commits or aborts. The answer comes when the decision is durable and its
-// markers are appended, or a second later if a partition can not take its marker.
-func (t *Transactions) End(r coordinator.EndRequest, done func(coordinator.EndReply)) {
-	t.rt.ForKey(r.ID).Do(func(response any) {
-		if f, ok := response.(Failure); ok {
-			done(coordinator.EndReply{Code: f.Code, ProducerID: -1, Epoch: -1})
-			return
-		}
-		done(response.(coordinator.EndReply))
-	}, func(m *txnMachine, nowMs int64, to Token) Output {
-		return txnOutput(m.EndTxn(nowMs, coordinator.Token(to), r))
-	})
-}

@@ -15,3 +15,10 @@ func (p *Partition) Producers() []producer.State {
 	slices.SortFunc(states, func(a, b producer.State) int { return cmp.Compare(a.ProducerID, b.ProducerID) })
 	return states
 }
+
+// LastOffset is that of a producer's last record, -1 if it has none.
+func (p *Partition) LastOffset(producerID int64) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.producers.table.LastOffset(producerID)
+}
