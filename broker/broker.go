@@ -40,6 +40,8 @@ type Broker struct {
 	detach     func() bool // stops watching the context of Start
 	cleaner    *cleaner.Cleaner
 	replicas   *replicas.Manager
+	server     *api.Server
+	listeners  []*listener.Listener
 }
 
 // stack is the parts of a broker in the order in which they were started. Close
@@ -134,14 +136,14 @@ func (b *Broker) start(o seam.Options) error {
 	// From here on the order of stopping matters: the acceptors stop first, then
 	// the coordinators and the partitions answer whoever waits for them, and the
 	// connections end when those answers are on their way.
-	var listeners []*listener.Listener
 	b.stack.push("connections", func() error {
 		var errs []error
-		for _, l := range listeners {
+		for _, l := range b.listeners {
 			errs = append(errs, l.Close())
 		}
 		return errors.Join(errs...)
 	})
+	b.server = server
 	server.Start()
 	b.stack.push("parked fetches", func() error { server.Stop(); return nil })
 
@@ -167,10 +169,10 @@ func (b *Broker) start(o seam.Options) error {
 		o.Serve(server)
 		return nil
 	}
-	listeners, err = b.listen(base, server, o.Limits)
+	b.listeners, err = b.listen(base, server, o.Limits)
 	b.stack.push("acceptors", func() error {
 		var errs []error
-		for _, l := range listeners {
+		for _, l := range b.listeners {
 			errs = append(errs, l.StopAccepting())
 		}
 		return errors.Join(errs...)

@@ -33,8 +33,11 @@ const produceAdvertisedMin = 0
 // place where versions are written down.
 var routes []route
 
+// apiKeys bounds the keys of the protocol; the greatest of Kafka 4.4 is 92.
+const apiKeys = 128
+
 // byKey is routes by API key, for a lookup without a search.
-var byKey [128]*route
+var byKey [apiKeys]*route
 
 // newRequest makes an empty request to decode into.
 func (r *route) newRequest() kmsg.Request {
@@ -53,7 +56,7 @@ func routeOf(key int16) *route {
 
 // flexible holds the first version with a flexible request header, by key, -1
 // for none.
-var flexible = func() (t [128]int16) {
+var flexible = func() (t [apiKeys]int16) {
 	for key := range t {
 		t[key] = -1
 		req := kmsg.RequestForKey(int16(key))

@@ -29,6 +29,7 @@ func (s *Server) Serve(p *listener.Peer, f *listener.Frame, answer func(*listene
 		return fmt.Errorf("%w: %s version %d, served are %d to %d",
 			errUnsupported, kmsg.NameForKey(c.Key), c.Version, r.min, r.max)
 	}
+	s.served[c.Key].Add(1)
 	if r.raw != nil {
 		return r.raw(s, c, body, answer)
 	}

@@ -96,6 +96,17 @@ type Server struct {
 	turns    turns // of transactional producers, see there
 
 	decoding sync.Mutex // held while a large request is decoded
+
+	served [apiKeys]atomic.Int64 // requests by API key, those that failed too
+}
+
+// Served tells how many requests of each API came in since the start, by the API's name. Requests of unknown APIs or versions, at
+// which the connection ends, do not count.
+func (s *Server) Served(each func(name string, n int64)) {
+	for i := range routes {
+		key := routes[i].key
+		each(kmsg.NameForKey(key), s.served[key].Load())
+	}
 }
 
 // Start must be called before the first request.

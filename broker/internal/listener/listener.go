@@ -85,6 +85,13 @@ func (l *Listener) start(nc net.Conn) {
 	}()
 }
 
+// Connections is how many are open.
+func (l *Listener) Connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}
+
 // hostOf is an address without its port.
 func hostOf(a net.Addr) string {
 	host, _, err := net.SplitHostPort(a.String())

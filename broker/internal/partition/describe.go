@@ -7,6 +7,9 @@ import (
 	"github.com/millrace/millrace/txn/producer"
 )
 
+// Size is what the log holds: bytes of batches, and segments.
+func (p *Partition) Size() (bytes int64, segments int) { return p.log.Size(), len(p.log.Segments()) }
+
 // Producers shows what the partition knows of its producers, in the order of their ids.
 func (p *Partition) Producers() []producer.State {
 	p.mu.Lock()
