@@ -80,6 +80,9 @@ func measureAlone(ctx context.Context, f flags, work, bin string) error {
 	}
 	began := time.Now()
 	for round := range f.rounds {
+		if ctx.Err() != nil {
+			break
+		}
 		t.state = fmt.Sprintf("broken off in round %d of %d", round+1, f.rounds)
 		fmt.Fprintf(s.out, "\n-- round %d of %d (%v)\n", round+1, f.rounds, time.Since(began).Round(time.Second))
 		if err := s.turn(ctx, contender{side: ourSide, start: s.fresh}, aloneWork(), round); err != nil {

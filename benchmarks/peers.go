@@ -27,10 +27,16 @@ func comparePeers(ctx context.Context, f flags, work, bin string) error {
 	}
 	began := time.Now()
 	for round := range f.rounds {
+		if ctx.Err() != nil {
+			break
+		}
 		if err := s.disk(ctx); err != nil {
 			return err
 		}
 		for i := range brokers {
+			if ctx.Err() != nil {
+				break
+			}
 			c := brokers[(i+round)%len(brokers)] // whoever begins changes from round to round
 			t.state = fmt.Sprintf("broken off in round %d of %d, at %s, after %v", round+1, f.rounds, sideNames[c.side], time.Since(began).Round(time.Second))
 			fmt.Fprintf(s.out, "\n-- round %d of %d: %s (%v)\n", round+1, f.rounds, sideNames[c.side], time.Since(began).Round(time.Second))
