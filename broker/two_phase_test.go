@@ -78,7 +78,17 @@ func TestTwoPhaseHasNoTimeout(t *testing.T) {
 		clk.Advance(10*24*time.Hour + time.Second)
 		a.await("a line in the log", func() bool { return log.count(notice) == month })
 	}
+	undecided := func(kept bool) {
+		t.Helper()
+		list, err := b.Undecided(t.Context())
+		if err != nil || len(list) != 1 || list[0].TransactionalID != id || list[0].ProducerID != began.ProducerID || list[0].Kept != kept ||
+			list[0].Partitions != 1 || clk.Now().Sub(list[0].Began) < 30*24*time.Hour {
+			t.Fatalf("undecided: %+v, %v", list, err)
+		}
+	}
+	undecided(false)
 	kept := init(true)
+	undecided(true)
 	if kept.OngoingTxnProducerID != began.ProducerID || kept.OngoingTxnProducerEpoch != began.ProducerEpoch || kept.ProducerEpoch != began.ProducerEpoch+1 {
 		t.Fatalf("began as %d:%d, kept: %+v", began.ProducerID, began.ProducerEpoch, kept)
 	}
@@ -86,5 +96,8 @@ func TestTwoPhaseHasNoTimeout(t *testing.T) {
 	end.TransactionalID, end.ProducerID, end.ProducerEpoch, end.Commit = id, kept.ProducerID, kept.ProducerEpoch, true
 	if r := ask1[*kmsg.EndTxnResponse](a, end); r.ErrorCode != 0 || twophase.NewPreparedState(r.ProducerID, r.ProducerEpoch).Epoch() != began.ProducerEpoch+2 {
 		t.Fatalf("commit: %+v", r)
+	}
+	if list, err := b.Undecided(t.Context()); err != nil || len(list) != 0 {
+		t.Fatalf("undecided at the end: %+v, %v", list, err)
 	}
 }

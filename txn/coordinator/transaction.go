@@ -90,7 +90,6 @@ type identity struct {
 	epoch      int16
 }
 
-
 // owner is the identity with which the rightful client comes, in a state in which no
 // decision is under way.
 func (md metadata) owner() identity {
