@@ -27,6 +27,13 @@ type options struct {
 	strict    bool
 	onError   task.Handler
 	uses      []StoreRef
+
+	maxRecords, maxBytes int
+	failFull             bool
+	history              time.Duration
+	timestamps           any // func(*Record[K, V], time.Time) time.Time
+	cached               int
+	lateTo               string
 }
 
 // As names a node, and with it its store and internal topics. Without it the
@@ -108,6 +115,7 @@ const (
 	forVersioned  = "KeySerde ValSerde InMemory"
 	forProcess    = "As OnError Use"
 	forTimers     = "KeySerde InMemory"
+	forSuppress   = "As InMemory OnError MaxRecords MaxBytes FailWhenFull"
 	forChild      = "As"
 	forJoin       = "As OnError"
 	forForeign    = "As ValSerde InMemory OnError"

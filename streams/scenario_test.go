@@ -84,7 +84,7 @@ type storeRow struct {
 // absent are the rules: a scenario whose operator, or whose description of the
 // topology, says one of these needs what is not there.
 var absent = []struct{ operator, what string }{
-	{operator: "suppress", what: "session"}, {operator: "suppress", what: "stream time"}, {operator: "suppress", what: "at most"},
+
 	{operator: "stream-globaltable"},
 	{operator: "stream-table versioned"},
 	{operator: "table-table versioned"},

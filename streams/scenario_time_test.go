@@ -51,8 +51,20 @@ func init() {
 		"sliding_null_records":   slidingCount,
 		"sliding_same_timestamp": slidingCount,
 		// Suppressing until a window closes is what OnClose does.
-		"suppress_window_closes":       windowCountClosed,
-		"suppress_window_closes_grace": windowCountClosed,
+		"suppress_window_closes": windowCountClosed,
+		"suppress_session_closes": func(app *streams.App, s *scenario) {
+			s.sessions(app).Count().SuppressUntilClose().ToStream().To("out")
+		},
+		"suppress_full_buffer_shuts_down": func(app *streams.App, s *scenario) {
+			in(app).GroupByKey().Windowed(s.windows()).Count().
+				SuppressUntilClose(streams.MaxRecords(s.Params.MaxRecords), streams.FailWhenFull()).ToStream().To("out")
+		},
+		"suppress_max_records_one": func(app *streams.App, s *scenario) {
+			app.Table[text, text]("in").Suppress(ms(s.Params.WaitMs), streams.MaxRecords(s.Params.MaxRecords)).To("out")
+		},
+		"suppress_time_limit":             suppressedCount,
+		"suppress_time_limit_max_records": suppressedCount,
+		"suppress_window_closes_grace":    windowCountClosed,
 	} {
 		scenarioApps[name] = build
 	}
@@ -85,3 +97,7 @@ func cogroupWindowed(app *streams.App, s *scenario) {
 }
 
 func byKey(s streams.Stream[text, text]) streams.Grouped[text, text] { return s.GroupByKey() }
+
+func suppressedCount(app *streams.App, s *scenario) {
+	in(app).GroupByKey().Count().Suppress(ms(s.Params.WaitMs), streams.MaxRecords(s.Params.MaxRecords)).To("out")
+}

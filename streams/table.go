@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"time"
+
 	"github.com/millrace/millrace/streams/internal/operator"
 	"github.com/millrace/millrace/streams/internal/topology"
 )
@@ -14,7 +16,9 @@ type Table[K, V any] struct {
 	view   operator.View[V] // of its rows, for look-ups
 	stores []string         // that the view reads
 	demand *operator.Demand // for the old values of rows
-	hold   func()           // makes a table keep its rows that does so only on demand; else nil
+	// history is how far back rows are known as they were, 0 if only as they are.
+	history time.Duration
+	hold    func() // makes a table keep its rows that does so only on demand; else nil
 }
 
 // held says that rows of the table, or their old values, are needed.
