@@ -11,9 +11,6 @@ import (
 	"github.com/millrace/millrace/txn/isolation"
 )
 
-// errBadIndex says that an index file does not fit the log: the log is right, the index is built again.
-var errBadIndex = errors.New("the index does not fit the log")
-
 // floorOffset returns the last offset entry whose batch ends at relative or before; the zero entry when there is none. The
 // caller has a reference.
 func (s *segment) floorOffset(relative int64) (offsetEntry, error) {

@@ -2,10 +2,14 @@ package commitlog
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/txn/isolation"
 )
+
+// errBadIndex says that an index file does not fit the log: the log is right, the index is built again.
+var errBadIndex = errors.New("the index does not fit the log")
 
 // table is a slice that one writer appends to while readers look into it without a lock. Entries never change once they are
 // visible; growing copies them and leaves the old block to those who still read it.

@@ -46,6 +46,12 @@ type Frame struct {
 	box   *[]byte
 }
 
+// framePool is where released buffers wait for the next frame.
+type framePool interface {
+	Get() any
+	Put(any)
+}
+
 // Release gives the buffer back. The frame's bytes must not be touched
 // afterwards. A second call does nothing.
 func (f *Frame) Release() {

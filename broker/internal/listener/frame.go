@@ -27,12 +27,6 @@ var (
 	hugeFrames  = make(spareFrames, 2)
 )
 
-// framePool is where released buffers wait for the next frame.
-type framePool interface {
-	Get() any
-	Put(any)
-}
-
 func poolOf(size int) *sync.Pool {
 	return &sync.Pool{New: func() any { b := make([]byte, 0, size); return &b }}
 }
