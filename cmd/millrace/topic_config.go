@@ -14,8 +14,7 @@ import (
 )
 
 func newTopicAlter() *cobra.Command {
-	var set, remove, add, subtract []string
-	var dry bool
+	var f alterFlags
 	cmd := &cobra.Command{
 		Use:   "alter TOPIC...",
 		Short: "Change the configuration of topics while they are in use",
@@ -26,37 +25,16 @@ durable and in effect. All changes of one topic are made together, or none.`,
   millrace topic alter metrics --set millrace.durability=interval --set flush.ms=200`,
 		Args: atLeast(1, "the name of a topic"),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			var changes []kadm.AlterConfig
-			for _, f := range []struct {
-				flag string
-				op   kadm.IncrementalOp
-				args []string
-			}{{"set", kadm.SetConfig, set}, {"append", kadm.AppendConfig, add}, {"subtract", kadm.SubtractConfig, subtract}} {
-				for _, kv := range f.args {
-					k, v, ok := strings.Cut(kv, "=")
-					if !ok || k == "" {
-						return badUsage("--%s is %q, must be key=value", f.flag, kv)
-					}
-					changes = append(changes, kadm.AlterConfig{Op: f.op, Name: k, Value: &v})
-				}
-			}
-			for _, k := range remove {
-				changes = append(changes, kadm.AlterConfig{Op: kadm.DeleteConfig, Name: k})
-			}
-			if len(changes) == 0 {
-				return badUsage("%s needs --set, --delete, --append or --subtract", cmd.CommandPath())
+			changes, err := f.changes(cmd)
+			if err != nil {
+				return err
 			}
 			return withAdmin(cmd, func(ctx context.Context, adm *kadm.Client) error {
-				return alterTopics(ctx, cmd, adm, changes, names, dry)
+				return alterTopics(ctx, cmd, adm, changes, names, f.dry)
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringArrayVar(&set, "set", nil, "key=value; may be repeated, as all of these")
-	f.StringArrayVar(&remove, "delete", nil, "key to reset to what the broker says")
-	f.StringArrayVar(&add, "append", nil, "key=value to add to a list")
-	f.StringArrayVar(&subtract, "subtract", nil, "key=value to take out of a list")
-	f.BoolVar(&dry, "dry-run", false, "say whether the broker would do it, and change nothing")
+	f.add(cmd)
 	return cmd
 }
 
