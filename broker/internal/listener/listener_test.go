@@ -257,6 +257,7 @@ func TestLengthReservesNothing(t *testing.T) {
 // detector pools lose a quarter of what they get.)
 func TestAllocationsOfLongFrames(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789"), 600_000)
+	hugeFrames.Put(hugeFrames.Get()) // there is one, however few rounds the benchmark makes
 	if n := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
