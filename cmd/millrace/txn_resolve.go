@@ -150,7 +150,7 @@ func initProducer(ctx context.Context, cl *kgo.Client, req *wire.InitProducerIDR
 				return resp, nil
 			}
 		}
-		if err := kerr.ErrorForCode(code); !kerr.IsRetriable(err) {
+		if err := kerr.ErrorForCode(code); !kerr.IsRetriable(err) && code != kerr.ConcurrentTransactions.Code {
 			return nil, fmt.Errorf("transactional id %s: %w", *req.TransactionalID, explained(err, ""))
 		}
 		select {

@@ -73,6 +73,10 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
+// passing says that a code goes away by itself. That another step of the same id is under way is such, though the list of the
+// library says otherwise: Apache Kafka answers it to an InitProducerId that has just begun to abort.
+func passing(e *kerr.Error) bool { return e.Retriable || e.Code == kerr.ConcurrentTransactions.Code }
+
 // retry repeats f until it succeeds, fails for good, or ctx ends.
 func (c *client) retry(ctx context.Context, what string, f func() error) error {
 	pause := 5 * time.Millisecond
@@ -83,7 +87,7 @@ func (c *client) retry(ctx context.Context, what string, f func() error) error {
 		}
 		var ke *kerr.Error
 		var p permanent
-		if errors.As(err, &p) || errors.As(err, &ke) && !ke.Retriable || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrFenced) {
+		if errors.As(err, &p) || errors.As(err, &ke) && !passing(ke) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrFenced) {
 			return fmt.Errorf("twophase: %s: %s: %w", c.id, what, err)
 		}
 		select {

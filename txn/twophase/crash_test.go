@@ -25,38 +25,53 @@ func TestCrashAtEachStep(t *testing.T) {
 			for _, with := range withs {
 				t.Run(fmt.Sprintf("%s/%s/%s", way, step, with), func(t *testing.T) {
 					t.Parallel()
-					w := newWorld(t, way)
-					c := w.open(crashAt(step, 2))
-					if err := w.do(c); err != nil {
-						t.Fatal(err)
-					}
-					if err := w.do(c); !errors.Is(err, errCrash) {
-						t.Fatalf("the second transaction: %v", err)
-					}
-					if err := w.do(c); err == nil {
-						t.Fatal("a program that has crashed goes on")
-					}
-					w.sent-- // that one was not tried
-					switch with {
-					case "broker stopped":
-						w.node.Restart(t)
-					case "power cut":
-						w.node.Crash(t, 1)
-					}
-					next := w.open(nil)
-					if got := w.check(); slices.Contains(got, 2) != committed {
-						t.Errorf("transaction 2 is committed: %t, want %t", !committed, committed)
-					}
-					if err := w.do(next); err != nil {
-						t.Errorf("the next transaction: %v", err)
-					}
-					w.check()
-					if n := w.mem.open(); n != 0 {
-						t.Errorf("%d transactions stay prepared in the store", n)
-					}
+					crashOnce(newWorld(t, way), step, with, committed)
 				})
 			}
 		}
+	}
+}
+
+// TestCrashWithForeignLog is the part of it that any cluster must pass which has transactions of version 2.
+func TestCrashWithForeignLog(t *testing.T) {
+	for _, step := range steps {
+		t.Run(string(step), func(t *testing.T) {
+			crashOnce(newForeignWorld(t), step, "alone", step == twophase.StepDecided || step == twophase.StepDone)
+		})
+	}
+}
+
+// crashOnce commits one transaction, crashes in the second, and looks at what the next incarnation makes of it.
+func crashOnce(w *world, step twophase.Step, with string, committed bool) {
+	t := w.t
+	t.Helper()
+	c := w.open(crashAt(step, 2))
+	if err := w.do(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.do(c); !errors.Is(err, errCrash) {
+		t.Fatalf("the second transaction: %v", err)
+	}
+	if err := w.do(c); err == nil {
+		t.Fatal("a program that has crashed goes on")
+	}
+	w.sent-- // that one was not tried
+	switch with {
+	case "broker stopped":
+		w.node.Restart(t)
+	case "power cut":
+		w.node.Crash(t, 1)
+	}
+	next := w.open(nil)
+	if got := w.check(); slices.Contains(got, 2) != committed {
+		t.Errorf("transaction 2 is committed: %t, want %t", !committed, committed)
+	}
+	if err := w.do(next); err != nil {
+		t.Errorf("the next transaction: %v", err)
+	}
+	w.check()
+	if n := w.mem.open(); n != 0 {
+		t.Errorf("%d transactions stay prepared in the store", n)
 	}
 }
 
@@ -67,48 +82,60 @@ func TestZombieAtEachStep(t *testing.T) {
 		for _, step := range steps {
 			t.Run(fmt.Sprintf("%s/%s", way, step), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, way)
-				paused, wake := make(chan struct{}), make(chan struct{})
-				old := w.open(func(s twophase.Step) error {
-					if s == step {
-						close(paused)
-						<-wake
-					}
-					return nil
-				})
-				done := make(chan error, 1)
-				go func() { done <- old.Do(w.ctx(), w.work(1)) }()
-				<-paused
-				w.sent = 1
-				next := w.open(nil)
-				if err := w.do(next); err != nil {
-					t.Fatal(err)
-				}
-				close(wake)
-				err := <-done
-				// Where all is decided and the rest is the new one's, there is nothing to be told.
-				through := step == twophase.StepDone || step == twophase.StepDecided && way == byLog
-				if through != (err == nil) || err != nil && !errors.Is(err, twophase.ErrFenced) {
-					t.Errorf("the old one: %v, want ErrFenced: %t", err, !through)
-				}
-				committed := step == twophase.StepDecided || step == twophase.StepDone
-				if got := w.check(); slices.Contains(got, 1) != committed {
-					t.Errorf("the old one's transaction is committed: %t, want %t", !committed, committed)
-				}
-				if err := old.Do(w.ctx(), w.work(99)); err == nil {
-					t.Error("the old one goes on")
-				}
-				for range 2 {
-					if err := w.do(next); err != nil {
-						t.Errorf("the new one: %v", err)
-					}
-				}
-				w.check()
-				if n := w.mem.open(); n != 0 {
-					t.Errorf("%d transactions stay prepared in the store", n)
-				}
+				wakeZombie(newWorld(t, way), step)
 			})
 		}
+	}
+}
+
+// TestZombieWithForeignLog is the same with any cluster.
+func TestZombieWithForeignLog(t *testing.T) {
+	for _, step := range steps {
+		t.Run(string(step), func(t *testing.T) { wakeZombie(newForeignWorld(t), step) })
+	}
+}
+
+func wakeZombie(w *world, step twophase.Step) {
+	t, way := w.t, w.way
+	t.Helper()
+	paused, wake := make(chan struct{}), make(chan struct{})
+	old := w.open(func(s twophase.Step) error {
+		if s == step {
+			close(paused)
+			<-wake
+		}
+		return nil
+	})
+	done := make(chan error, 1)
+	go func() { done <- old.Do(w.ctx(), w.work(1)) }()
+	<-paused
+	w.sent = 1
+	next := w.open(nil)
+	if err := w.do(next); err != nil {
+		t.Fatal(err)
+	}
+	close(wake)
+	err := <-done
+	// Where all is decided and the rest is the new one's, there is nothing to be told.
+	through := step == twophase.StepDone || step == twophase.StepDecided && way == byLog
+	if through != (err == nil) || err != nil && !errors.Is(err, twophase.ErrFenced) {
+		t.Errorf("the old one: %v, want ErrFenced: %t", err, !through)
+	}
+	committed := step == twophase.StepDecided || step == twophase.StepDone
+	if got := w.check(); slices.Contains(got, 1) != committed {
+		t.Errorf("the old one's transaction is committed: %t, want %t", !committed, committed)
+	}
+	if err := old.Do(w.ctx(), w.work(99)); err == nil {
+		t.Error("the old one goes on")
+	}
+	for range 2 {
+		if err := w.do(next); err != nil {
+			t.Errorf("the new one: %v", err)
+		}
+	}
+	w.check()
+	if n := w.mem.open(); n != 0 {
+		t.Errorf("%d transactions stay prepared in the store", n)
 	}
 }
 

@@ -2,10 +2,13 @@ package twophase_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,12 +35,18 @@ var steps = []twophase.Step{twophase.StepWork, twophase.StepWritten, twophase.St
 
 var errCrash = errors.New("the program crashed here")
 
+// brokersFlag runs what needs no power over the broker against another one, as the log that decides.
+var brokersFlag = flag.String("brokers", "", "run the tests of the log that decides against this cluster (host:port,…) too")
+
 // world is a broker and a store that outlive programs.
 type world struct {
-	t    *testing.T
-	way  direction
-	node *brokertest.Node
-	mem  *mem
+	t       *testing.T
+	way     direction
+	cluster twophase.Cluster
+	node    *brokertest.Node // nil against an address
+	mem     *mem
+	// prefix begins the names of topics and ids, so that tests against an address do not meet.
+	prefix string
 	// sent are the numbers of all transactions ever tried.
 	sent int
 	// sure are those whose Do returned nil, never those that were aborted for sure.
@@ -48,12 +57,30 @@ func newWorld(t *testing.T, way direction) *world {
 	t.Helper()
 	w := &world{t: t, way: way, mem: newMem(), sure: map[int]bool{}, never: map[int]bool{}}
 	w.node = brokertest.StartNode(t, brokertest.Configure(func(c *broker.Config) { c.TransactionTwoPhaseCommit = true }))
+	w.cluster = w.node
+	w.createTopics()
+	return w
+}
+
+// newForeignWorld is a world with the cluster of the flag.
+func newForeignWorld(t *testing.T) *world {
+	t.Helper()
+	if *brokersFlag == "" {
+		t.Skip("no -brokers")
+	}
+	w := &world{t: t, way: byLog, mem: newMem(), sure: map[int]bool{}, never: map[int]bool{}, prefix: strings.ToLower(rand.Text()[:8]) + "-"}
+	w.cluster = twophase.Brokers(strings.Split(*brokersFlag, ",")...)
+	w.createTopics()
+	return w
+}
+
+func (w *world) createTopics() {
+	w.t.Helper()
 	w.admin(func(adm *kadm.Client) {
-		if _, err := adm.CreateTopics(w.ctx(), 2, 1, nil, "out", "more"); err != nil {
-			t.Fatal(err)
+		if _, err := adm.CreateTopics(w.ctx(), 2, 1, nil, w.prefix+"out", w.prefix+"more"); err != nil {
+			w.t.Fatal(err)
 		}
 	})
-	return w
 }
 
 // ctx bounds one operation; only a fault lets it end.
@@ -65,7 +92,7 @@ func (w *world) ctx() context.Context {
 
 func (w *world) admin(f func(*kadm.Client)) {
 	w.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(w.node.Seeds()...), kgo.Dialer(w.node.Dial))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(w.cluster.Seeds()...), kgo.Dialer(w.cluster.Dial))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -76,11 +103,11 @@ func (w *world) admin(f func(*kadm.Client)) {
 type committer = twophase.Committer[*pending]
 
 func (w *world) tryOpen(onStep func(twophase.Step) error) (*committer, error) {
-	o := twophase.Options{TransactionalID: "orders", OnStep: onStep}
+	o := twophase.Options{TransactionalID: w.prefix + "orders", DecisionTopic: w.prefix + "decisions", OnStep: onStep}
 	if w.way == byStore {
-		return twophase.OpenStoreDecides(w.ctx(), w.node, w.mem, o)
+		return twophase.OpenStoreDecides(w.ctx(), w.cluster, w.mem, o)
 	}
-	return twophase.OpenLogDecides(w.ctx(), w.node, w.mem, o)
+	return twophase.OpenLogDecides(w.ctx(), w.cluster, w.mem, o)
 }
 
 func (w *world) open(onStep func(twophase.Step) error) *committer {
@@ -99,8 +126,8 @@ func (w *world) work(n int) func(*twophase.Txn[*pending]) error {
 		tx.Store.Insert(n)
 		value := []byte(strconv.Itoa(n))
 		for _, r := range []session.Record{
-			{Topic: "out", Partition: 0, Value: value}, {Topic: "out", Partition: 1, Value: value},
-			{Topic: "more", Partition: session.ByKey, Key: value, Value: value},
+			{Topic: w.prefix + "out", Partition: 0, Value: value}, {Topic: w.prefix + "out", Partition: 1, Value: value},
+			{Topic: w.prefix + "more", Partition: session.ByKey, Key: value, Value: value},
 		} {
 			if err := tx.Send(w.ctx(), r); err != nil {
 				return err
@@ -139,10 +166,10 @@ func (w *world) check() []int {
 		}
 	}
 	got := map[string][]int{}
-	for _, part := range []session.TopicPartition{{Topic: "out", Partition: 0}, {Topic: "out", Partition: 1}} {
+	for _, part := range []session.TopicPartition{{Topic: w.prefix + "out", Partition: 0}, {Topic: w.prefix + "out", Partition: 1}} {
 		got[fmt.Sprintf("out-%d", part.Partition)] = w.read(part)
 	}
-	got["more"] = append(w.read(session.TopicPartition{Topic: "more", Partition: 0}), w.read(session.TopicPartition{Topic: "more", Partition: 1})...)
+	got["more"] = append(w.read(session.TopicPartition{Topic: w.prefix + "more", Partition: 0}), w.read(session.TopicPartition{Topic: w.prefix + "more", Partition: 1})...)
 	slices.Sort(got["more"])
 	for where, ns := range got {
 		if !slices.Equal(ns, rows) {
@@ -156,7 +183,7 @@ func (w *world) check() []int {
 func (w *world) read(part session.TopicPartition) []int {
 	w.t.Helper()
 	ctx := w.ctx()
-	cluster, err := session.Connect(ctx, session.ClusterOptions{Seeds: w.node.Seeds(), Dial: w.node.Dial})
+	cluster, err := session.Connect(ctx, session.ClusterOptions{Seeds: w.cluster.Seeds(), Dial: w.cluster.Dial})
 	if err != nil {
 		w.t.Fatal(err)
 	}
