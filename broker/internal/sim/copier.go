@@ -77,6 +77,7 @@ func (c *copier) positions() {
 		}
 		found := map[int32]int64{}
 		for _, row := range resp.Topics[0].Partitions {
+			c.w.see("positions " + word(row.ErrorCode))
 			if row.ErrorCode != 0 {
 				retry()
 				return
@@ -216,6 +217,7 @@ func (c *copier) commitOffsets() {
 		if err == nil {
 			code := r.(*kmsg.TxnOffsetCommitResponse).Topics[0].Partitions[0].ErrorCode
 			c.w.log("%s: offsets: %s", c.name, word(code))
+			c.w.see("offsets " + word(code))
 			c.m.heard(code)
 			what = judge(code)
 		}
@@ -248,6 +250,7 @@ func (c *copier) decide() {
 // recover goes on after a failure, from what the group has committed.
 func (c *copier) recover(what outcome) {
 	if c.replaced {
+		c.w.see("a zombie copier gives up")
 		c.kill()
 		return
 	}

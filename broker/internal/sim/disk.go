@@ -64,12 +64,14 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 	}
 	if kind == vfs.OpSync && (strings.HasSuffix(path, ".log") || strings.HasPrefix(filepath.Base(path), flush.CarryName)) {
 		if d.slow > 0 && d.w.depth < 4 && d.wait() {
+			d.w.see("steps in a sync")
 			d.w.pass(d.w.between(0, d.slow))
 		}
 		if d.syncFails > 0 && !d.off {
 			d.syncFails--
 			d.broken = true
 			d.w.log("sync of %s fails", path)
+			d.w.see("sync fails")
 			return &fs.PathError{Op: "sync", Path: path, Err: errors.New("input/output error")}
 		}
 		if d.off {

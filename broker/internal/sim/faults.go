@@ -19,7 +19,7 @@ type faults struct {
 
 // begin lets things go wrong from now on.
 func (f *faults) begin() {
-	f.every = 40 + f.w.rng.IntN(300)
+	f.every = 20 + f.w.rng.IntN(200)
 	if f.w.chance(2) {
 		f.n.slow = f.w.between(0, 10*time.Millisecond)
 		f.n.disk.slow = f.n.slow
@@ -34,7 +34,7 @@ func (f *faults) next() {
 	if f.every == 0 || !f.w.chance(f.every) {
 		return
 	}
-	switch f.w.rng.IntN(8) {
+	switch f.w.rng.IntN(10) {
 	case 0, 1:
 		f.node()
 	case 2:
@@ -83,6 +83,7 @@ func (f *faults) disk(d *disk) {
 			d.failing, d.kinds = syscall.EIO, vfs.OpChanges
 		}
 		f.w.log("the disk: %v", d.failing)
+		f.w.see("disk: " + d.failing.Error())
 		f.w.after(f.w.between(time.Millisecond, 60*time.Millisecond), "room", nil, func() {
 			d.failing = nil
 			f.w.log("the disk works again")

@@ -178,8 +178,10 @@ func (m *member) beat(generation int32) {
 func (m *member) heard(code int16) {
 	switch code {
 	case kerr.RebalanceInProgress.Code, kerr.IllegalGeneration.Code:
+		m.w.see("member " + word(code))
 		m.rejoin = true
 	case kerr.UnknownMemberID.Code:
+		m.w.see("member " + word(code))
 		m.id, m.rejoin = "", true
 	}
 }

@@ -79,6 +79,7 @@ func (c *conn) send(frame []byte, again repeat) {
 	case what == 0:
 		c.cut("by the network")
 	case what == 1 && again != never:
+		t.w.see("a request twice")
 		late := t.w.between(0, 40*t.delay)
 		t.w.log("conn %d: a request comes again after %v", c.id, late)
 		of := t.n.life

@@ -117,6 +117,7 @@ func (n *node) crash(power bool) {
 // ended lets go of a run whose disk is off, and plans the next one.
 func (n *node) ended(why string) {
 	n.w.log("broker is gone: %s", why)
+	n.w.see("broker gone: " + why)
 	n.life.over = true
 	n.mem = n.disk.left
 	n.broker, n.api, n.ending = nil, nil, false

@@ -83,6 +83,7 @@ func (p *producer) begin(ready func()) {
 		}
 		resp := r.(*kmsg.InitProducerIDResponse)
 		p.w.log("%s: init: %s %d/%d", p.name, word(resp.ErrorCode), resp.ProducerID, resp.ProducerEpoch)
+		p.w.see("init " + word(resp.ErrorCode))
 		if resp.ErrorCode != 0 {
 			p.after(p.soon(), "init again", func() { p.begin(ready) })
 			return
@@ -217,6 +218,7 @@ func (p *producer) produce(b *batch) {
 		row := r.(*kmsg.ProduceResponse).Topics[0].Partitions[0]
 		what := judge(row.ErrorCode)
 		p.w.log("%s: produce to %s-%d sequence %d: %s, offset %d", p.name, b.to.topic, b.to.index, b.sequence, word(row.ErrorCode), row.BaseOffset)
+		p.w.see("produce " + word(row.ErrorCode))
 		if row.ErrorCode == kerr.OutOfOrderSequenceNumber.Code && p.id == "" {
 			p.w.fail("%s: sequence %d of %s-%d is out of order, and nothing before it is missing", p.name, b.sequence, b.to.topic, b.to.index)
 			return
@@ -307,6 +309,7 @@ func (p *producer) end(commit bool, done func(outcome)) {
 		}
 		resp := r.(*kmsg.EndTxnResponse)
 		p.w.log("%s: end: %s %d/%d", p.name, word(resp.ErrorCode), resp.ProducerID, resp.ProducerEpoch)
+		p.w.see("end " + word(resp.ErrorCode))
 		switch what := judge(resp.ErrorCode); what {
 		case good:
 			f := aborted

@@ -25,6 +25,8 @@ type Result struct {
 	// Transactions are those that were committed, with copies or without.
 	Transactions int
 	Virtual      time.Duration
+	// Seen counts occasions: error codes that clients were told, by request, and faults.
+	Seen map[string]int
 }
 
 // defaultSteps and the quiet phase behind them make more than 2,000 steps.
@@ -93,7 +95,7 @@ func newSimulation(o Options) *simulation {
 func (s *simulation) result() Result {
 	return Result{
 		Steps: s.w.count, Runs: s.n.runs, Records: len(s.o.items), Copied: len(s.o.copied), Rows: len(s.crew.store.rows),
-		Committed: len(s.o.committedOf(input)), Transactions: s.o.finished(), Virtual: s.w.now,
+		Committed: len(s.o.committedOf(input)), Transactions: s.o.finished(), Virtual: s.w.now, Seen: s.w.seen,
 	}
 }
 

@@ -42,10 +42,12 @@ type world struct {
 	// settled is called after every step, with the number of steps that are still under way around it.
 	settled func(depth int)
 	failure error
+	// seen counts occasions, for a test that the simulation comes to them.
+	seen map[string]int
 }
 
 func newWorld(seed uint64, out io.Writer) *world {
-	return &world{rng: rand.New(rand.NewPCG(seed, 0x73696d)), trace: trace{out: out}, settled: func(int) {}}
+	return &world{rng: rand.New(rand.NewPCG(seed, 0x73696d)), trace: trace{out: out}, settled: func(int) {}, seen: map[string]int{}}
 }
 
 // log adds a line to the trace. The arguments must not change later.
@@ -60,6 +62,9 @@ func (w *world) fail(format string, args ...any) {
 		w.log("FAILED: %v", w.failure)
 	}
 }
+
+// see counts an occasion.
+func (w *world) see(what string) { w.seen[what]++ }
 
 // after plans a step.
 func (w *world) after(d time.Duration, what string, of *life, run func()) *step {

@@ -47,6 +47,7 @@ func run(seed, count uint64, steps int, trace bool) error {
 		}
 		total += r.Steps
 		if count == 1 {
+			r.Seen = nil
 			fmt.Printf("seed %d: %+v\n", o.Seed, r)
 		}
 		if time.Since(said) > time.Minute {

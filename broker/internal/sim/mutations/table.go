@@ -111,12 +111,13 @@ var All = []Mutation{
 	}},
 	{"gaps-accepted", "a sequence that does not follow is taken", []Edit{
 		{check, "	if b.BaseSequence != want {", "	if b.BaseSequence < want {"},
+		{"broker/internal/partition/guards.go", "any && have.epoch == epoch && have.lowest < sequence", "false && any"},
 	}},
 	{"refused-overtaken", "a batch overtakes one that was refused for now", []Edit{
 		{"broker/internal/partition/guards.go", "any && have.epoch == epoch && have.lowest < sequence", "false && any"},
 	}},
 	{"turns-ignored", "a pipelined request overtakes one that asks the coordinator", []Edit{
-		{produce, "		if s.turns.take(p.producer, p) {\n", "		if s.turns.take(p.producer, p); true {\n"},
+		{"broker/internal/api/produce_turn.go", "	if behind, taken := t.busy[producer]; taken {\n", "	if behind, taken := t.busy[producer]; taken && producer < 0 {\n"},
 	}},
 	{"stable-by-last", "the last stable offset follows the last open transaction", []Edit{
 		{table, "	if t.open.head == nil {\n		return 0, false\n	}\n	return t.open.head.txnFirstOffset, true", "	if t.open.tail == nil {\n		return 0, false\n	}\n	return t.open.tail.txnFirstOffset, true"},
