@@ -69,65 +69,66 @@ func (c *lineConn) Write(b []byte) (int, error) {
 // outcome is unknown and said to be; afterwards the session goes on with the
 // truth, whichever it was.
 func TestUnknownOutcome(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name string
 		deaf bool
 	}{{"request lost", true}, {"answer lost", false}} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			in, out := w.topic("in", 2), w.topic("out", 2)
-			w.fill(in, 2, 200)
-			group := unique(t, "g")
-			var l line
-			ends := 0
-			s := w.open(session.Options{
-				ClusterOptions: session.ClusterOptions{Dial: l.Dial},
-				Group:          group, TransactionalID: group, Instance: group, Topics: []string{in}, MaxRecords: 40,
-				TransactionTimeout: 2 * time.Second,
-				OnStep: func(s session.Step) error {
-					if s == session.StepEnd {
-						if ends++; ends == 2 {
-							l.set(true, c.deaf)
-						}
-					}
-					return nil
-				},
-			})
-			unknown := 0
-			for idle := false; !idle || w.visible(out, 2) < 200; {
-				k, err := step(w.ctx, s, out)
-				if err == nil {
-					err = s.Commit(w.ctx)
-				}
-				switch {
-				case errors.Is(err, session.ErrUnknownOutcome):
-					unknown++
-					l.set(false, false)
-				case err != nil:
-					t.Fatal(err)
-				}
-				idle = k == 0 && err == nil
-			}
-			if unknown != 1 {
-				t.Errorf("%d commits of unknown outcome, want 1", unknown)
-			}
-			if err := s.Close(w.ctx); err != nil {
-				t.Fatal(err)
-			}
-			if got := w.committed(out, 2); !slices.Equal(got, want(200)) {
-				t.Errorf("%d records, want 200 different ones", len(got))
-			}
+			onEach(t, func(t *testing.T, w *world) { testUnknownOutcome(t, w, c.deaf) })
 		})
+	}
+}
+
+func testUnknownOutcome(t *testing.T, w *world, deaf bool) {
+	in, out := w.topic("in", 2), w.topic("out", 2)
+	w.fill(in, 2, 200)
+	group := unique(t, "g")
+	var l line
+	ends := 0
+	s := w.open(session.Options{
+		ClusterOptions: session.ClusterOptions{Dial: l.Dial},
+		Group:          group, TransactionalID: group, Instance: group, Topics: []string{in}, MaxRecords: 40,
+		TransactionTimeout: 2 * time.Second,
+		OnStep: func(s session.Step) error {
+			if s == session.StepEnd {
+				if ends++; ends == 2 {
+					l.set(true, deaf)
+				}
+			}
+			return nil
+		},
+	})
+	unknown := 0
+	for idle := false; !idle || w.visible(out, 2) < 200; {
+		k, err := step(w.ctx, s, out)
+		if err == nil {
+			err = s.Commit(w.ctx)
+		}
+		switch {
+		case errors.Is(err, session.ErrUnknownOutcome):
+			unknown++
+			l.set(false, false)
+		case err != nil:
+			t.Fatal(err)
+		}
+		idle = k == 0 && err == nil
+	}
+	if unknown != 1 {
+		t.Errorf("%d commits of unknown outcome, want 1", unknown)
+	}
+	if err := s.Close(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.committed(out, 2); !slices.Equal(got, want(200)) {
+		t.Errorf("%d records, want 200 different ones", len(got))
 	}
 }
 
 // A transaction that has been open for too long is not committed, and the
 // session goes on.
-func TestCommitAfterTheDeadline(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestCommitAfterTheDeadline(t *testing.T) { onEach(t, testCommitAfterTheDeadline) }
+
+func testCommitAfterTheDeadline(t *testing.T, w *world) {
 	in, out := w.topic("in", 1), w.topic("out", 1)
 	w.fill(in, 1, 50)
 	group := unique(t, "g")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 )
@@ -68,6 +69,18 @@ func (o Options) Validate() error {
 func (o Options) producer() ProducerOptions {
 	return ProducerOptions{TransactionalID: o.TransactionalID, Timeout: o.TransactionTimeout, OnStep: o.OnStep}
 }
+
+// Loop is what a session does, whatever client library is underneath: [Session] is one, and package onsarama has
+// another.
+type Loop interface {
+	Poll(ctx context.Context) (iter.Seq[*Record], error)
+	Send(ctx context.Context, r *Record) error
+	Commit(ctx context.Context) error
+	Abort(ctx context.Context) error
+	Close(ctx context.Context) error
+}
+
+var _ Loop = (*Session)(nil)
 
 // Session consumes, and lets its user produce and commit exactly once:
 //

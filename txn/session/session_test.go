@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/broker"
 	"github.com/millrace/millrace/broker/brokertest"
 	"github.com/millrace/millrace/txn/session"
+	"github.com/millrace/millrace/txn/session/onsarama"
 )
 
 // seeds gives a cluster: our own broker, or what MILLRACE_TEST_BROKERS names,
@@ -58,6 +59,31 @@ type world struct {
 	ctx   context.Context
 	seeds []string
 	admin *kgo.Client
+	with  client
+}
+
+// client is a library that a session can be on.
+type client struct {
+	name string
+	open func(context.Context, session.Options) (session.Loop, error)
+}
+
+var clients = []client{
+	{"franz-go", func(ctx context.Context, o session.Options) (session.Loop, error) { return session.Open(ctx, o) }},
+	{"sarama", func(ctx context.Context, o session.Options) (session.Loop, error) { return onsarama.Open(ctx, o) }},
+}
+
+// onEach runs a test with sessions on each library.
+func onEach(t *testing.T, f func(*testing.T, *world)) {
+	t.Parallel()
+	for _, c := range clients {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.with = c
+			f(t, w)
+		})
+	}
 }
 
 func newWorld(t *testing.T) *world {
@@ -156,13 +182,13 @@ func (w *world) read(topic string, partitions int32, to session.Bound) []string 
 	return got
 }
 
-func (w *world) open(o session.Options) *session.Session {
+func (w *world) open(o session.Options) session.Loop {
 	w.t.Helper()
 	o.Seeds = w.seeds
 	if o.Heartbeat == 0 {
 		o.Heartbeat = 50 * time.Millisecond
 	}
-	s, err := session.Open(w.ctx, o)
+	s, err := w.with.open(w.ctx, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -180,7 +206,7 @@ func want(n int) []string {
 
 // step polls once and copies what came to the topic; a poll that finds nothing
 // within a moment is no error.
-func step(ctx context.Context, s *session.Session, to string) (int, error) {
+func step(ctx context.Context, s session.Loop, to string) (int, error) {
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	records, err := s.Poll(short)
@@ -200,9 +226,9 @@ func step(ctx context.Context, s *session.Session, to string) (int, error) {
 	return n, nil
 }
 
-func TestConsumeProcessProduceCommit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestConsumeProcessProduceCommit(t *testing.T) { onEach(t, testConsumeProcessProduceCommit) }
+
+func testConsumeProcessProduceCommit(t *testing.T, w *world) {
 	in, out := w.topic("in", 3), w.topic("out", 3)
 	w.fill(in, 3, 1000)
 	group := unique(t, "g")
@@ -244,61 +270,62 @@ func TestConsumeProcessProduceCommit(t *testing.T) {
 }
 
 func TestCrashAtEveryStepOfTheCommit(t *testing.T) {
-	t.Parallel()
 	for _, at := range []session.Step{session.StepFlush, session.StepOffsets, session.StepEnd, session.StepDone} {
 		t.Run(string(at), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			in, out := w.topic("in", 2), w.topic("out", 2)
-			w.fill(in, 2, 200)
-			group := unique(t, "g")
-			commits := 0
-			o := session.Options{Group: group, TransactionalID: group, Instance: group, Topics: []string{in}, MaxRecords: 40}
-			crash := o
-			crash.OnStep = func(s session.Step) error {
-				if s == session.StepFlush {
-					commits++
-				}
-				if commits == 3 && s == at {
-					return errors.New("crash")
-				}
-				return nil
-			}
-			s := w.open(crash)
-			var err error
-			for err == nil {
-				if _, err = step(w.ctx, s, out); err == nil {
-					err = s.Commit(w.ctx)
-				}
-			}
-			if commits != 3 {
-				t.Fatalf("crashed at commit %d: %v", commits, err)
-			}
-			// The process is gone: nothing of it is closed in order.
-			s = w.open(o)
-			for idle := false; !idle || w.visible(out, 2) < 200; {
-				k, err := step(w.ctx, s, out)
-				if err == nil {
-					err = s.Commit(w.ctx)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				idle = k == 0
-			}
-			if err := s.Close(w.ctx); err != nil {
-				t.Fatal(err)
-			}
-			if got := w.committed(out, 2); !slices.Equal(got, want(200)) {
-				t.Errorf("%d records, want 200 different ones", len(got))
-			}
+			onEach(t, func(t *testing.T, w *world) { testCrashAt(t, w, at) })
 		})
 	}
 }
 
-func TestZombieIsFenced(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func testCrashAt(t *testing.T, w *world, at session.Step) {
+	in, out := w.topic("in", 2), w.topic("out", 2)
+	w.fill(in, 2, 200)
+	group := unique(t, "g")
+	commits := 0
+	o := session.Options{Group: group, TransactionalID: group, Instance: group, Topics: []string{in}, MaxRecords: 40}
+	crash := o
+	crash.OnStep = func(s session.Step) error {
+		if s == session.StepFlush {
+			commits++
+		}
+		if commits == 3 && s == at {
+			return errors.New("crash")
+		}
+		return nil
+	}
+	s := w.open(crash)
+	var err error
+	for err == nil {
+		if _, err = step(w.ctx, s, out); err == nil {
+			err = s.Commit(w.ctx)
+		}
+	}
+	if commits != 3 {
+		t.Fatalf("crashed at commit %d: %v", commits, err)
+	}
+	// The process is gone: nothing of it is closed in order.
+	s = w.open(o)
+	for idle := false; !idle || w.visible(out, 2) < 200; {
+		k, err := step(w.ctx, s, out)
+		if err == nil {
+			err = s.Commit(w.ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = k == 0
+	}
+	if err := s.Close(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.committed(out, 2); !slices.Equal(got, want(200)) {
+		t.Errorf("%d records, want 200 different ones", len(got))
+	}
+}
+
+func TestZombieIsFenced(t *testing.T) { onEach(t, testZombieIsFenced) }
+
+func testZombieIsFenced(t *testing.T, w *world) {
 	in, out := w.topic("in", 1), w.topic("out", 1)
 	w.fill(in, 1, 100)
 	group := unique(t, "g")
@@ -329,7 +356,7 @@ func TestZombieIsFenced(t *testing.T) {
 	if _, err := zombie.Poll(w.ctx); !errors.Is(err, session.ErrFenced) {
 		t.Errorf("the zombie's poll: %v, want ErrFenced", err)
 	}
-	for _, s := range []*session.Session{zombie, successor} {
+	for _, s := range []session.Loop{zombie, successor} {
 		if err := s.Close(w.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -340,8 +367,10 @@ func TestZombieIsFenced(t *testing.T) {
 }
 
 func TestRebalanceCommitsBeforeItGivesUp(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	onEach(t, testRebalanceCommitsBeforeItGivesUp)
+}
+
+func testRebalanceCommitsBeforeItGivesUp(t *testing.T, w *world) {
 	in, out := w.topic("in", 4), w.topic("out", 4)
 	w.fill(in, 4, 2000)
 	group := unique(t, "g")
@@ -358,7 +387,7 @@ func TestRebalanceCommitsBeforeItGivesUp(t *testing.T) {
 		n   int
 		err error
 	}
-	run := func(s *session.Session, results chan<- result) {
+	run := func(s session.Loop, results chan<- result) {
 		var r result
 		for r.err == nil && w.visible(out, 4) < 2000 {
 			k, err := step(w.ctx, s, out)
@@ -378,7 +407,7 @@ func TestRebalanceCommitsBeforeItGivesUp(t *testing.T) {
 			t.Error(r.err)
 		}
 	}
-	for _, s := range []*session.Session{a, b} {
+	for _, s := range []session.Loop{a, b} {
 		if err := s.Close(w.ctx); err != nil {
 			t.Error(err)
 		}
@@ -388,9 +417,9 @@ func TestRebalanceCommitsBeforeItGivesUp(t *testing.T) {
 	}
 }
 
-func TestOffsetsMoveWithoutOutput(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOffsetsMoveWithoutOutput(t *testing.T) { onEach(t, testOffsetsMoveWithoutOutput) }
+
+func testOffsetsMoveWithoutOutput(t *testing.T, w *world) {
 	in := w.topic("in", 1)
 	w.fill(in, 1, 10)
 	group := unique(t, "g")

@@ -12,19 +12,26 @@ import (
 
 // program is something that copies.
 type program struct {
-	name    string
-	command func(j *job) *exec.Cmd
+	name      string
+	groupOnly bool
+	command   func(j *job) *exec.Cmd
 }
 
 // asProgram in the environment makes the test binary the copier.
 const asProgram = "MILLRACE_FIRE_COPIER"
 
-func ours(t *testing.T) program {
+// ours is the program on txn/session, or on its sister on Sarama.
+func ours(t *testing.T, onSarama bool) program {
+	name := "txn/session"
+	if onSarama {
+		name += "/onsarama"
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return program{"txn/session", func(j *job) *exec.Cmd {
+	return program{name, onSarama, func(j *job) *exec.Cmd {
+		j.sarama = onSarama
 		cmd := exec.Command(self, j.args()...)
 		cmd.Env = append(os.Environ(), asProgram+"=1")
 		return cmd
@@ -41,7 +48,7 @@ func kafkas(t *testing.T) program {
 	if err != nil {
 		t.Skipf("no Java: %v", err)
 	}
-	return program{"Apache Kafka's TransactionalMessageCopier", func(j *job) *exec.Cmd {
+	return program{"Apache Kafka's TransactionalMessageCopier", false, func(j *job) *exec.Cmd {
 		// A small heap and the first compiler: the program lives for seconds, several at a time.
 		vm := []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jars + "/*", "org.apache.kafka.tools.TransactionalMessageCopier"}
 		return exec.Command(java, append(vm, j.args()...)...)

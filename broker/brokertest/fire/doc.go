@@ -4,7 +4,8 @@
 // committed reader watches. In the end the input, the output and what the reader saw must be the same integers, each once
 // and in the order of its partition.
 //
-// Two programs copy: one on txn/session, which is this test binary started again, and Apache Kafka's own
+// Three programs copy: one on txn/session and one on its sister on Sarama, which are this test binary started again, and Apache
+// Kafka's own
 // org.apache.kafka.tools.TransactionalMessageCopier from the published jars, where MILLRACE_KAFKA_JARS names their folder
 // and there is a Java to run them. Each copies in two forms: one process per partition, or processes that share the
 // partitions as a consumer group.

@@ -16,6 +16,7 @@ type job struct {
 	size                   int    // records of a transaction
 	timeout                time.Duration
 	groupMode              bool
+	sarama                 bool // ours: on Sarama instead of franz-go
 }
 
 func (j *job) register(f *flag.FlagSet) {
@@ -32,6 +33,7 @@ func (j *job) register(f *flag.FlagSet) {
 		j.timeout = time.Duration(ms) * time.Millisecond
 		return err
 	})
+	f.BoolVar(&j.sarama, "sarama", false, "use Sarama, in group form only; a flag of our program alone")
 	f.Bool("enable-random-aborts", false, "abort a third of the transactions")
 	f.Bool("use-group-metadata", false, "fence by the group's generation")
 }
@@ -46,6 +48,9 @@ func (j *job) args() []string {
 	}
 	if j.groupMode {
 		args = append(args, "--group-mode")
+	}
+	if j.sarama {
+		args = append(args, "--sarama")
 	}
 	return args
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/txn/session"
+	"github.com/millrace/millrace/txn/session/onsarama"
 )
 
 // oneAbort is how many transactions there are per abort on purpose, as in Apache Kafka's copier.
@@ -45,12 +46,18 @@ func say(err error) int {
 // copyAsMember copies the partitions that the group assigns.
 func copyAsMember(ctx context.Context, j *job) (err error) {
 	left := &remainder{job: j}
-	s, err := session.Open(ctx, session.Options{
+	options := session.Options{
 		ClusterOptions: session.ClusterOptions{Seeds: j.seeds()},
 		Group:          j.group, TransactionalID: j.id, Topics: []string{j.input},
 		TransactionTimeout: j.timeout, SessionTimeout: 6 * time.Second, Heartbeat: 500 * time.Millisecond, MaxRecords: j.size,
 		OnAssign: left.assigned, OnRevoke: left.revoked, OnLost: left.revoked,
-	})
+	}
+	var s session.Loop
+	if j.sarama {
+		s, err = onsarama.Open(ctx, options)
+	} else {
+		s, err = session.Open(ctx, options)
+	}
 	if err != nil {
 		return err
 	}
@@ -70,7 +77,7 @@ func copyAsMember(ctx context.Context, j *job) (err error) {
 }
 
 // memberStep is one transaction, of what a poll brings.
-func memberStep(ctx context.Context, s *session.Session, j *job) (n int, err error) {
+func memberStep(ctx context.Context, s session.Loop, j *job) (n int, err error) {
 	wait, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	records, err := s.Poll(wait)
