@@ -319,6 +319,22 @@ func TestAlterationsTakeEffect(t *testing.T) {
 	if plain, packed := batchBytes(0), batchBytes(1); plain < 5000 || packed > 1000 {
 		t.Errorf("stored in %d bytes before compression.type=gzip and in %d after", plain, packed)
 	}
+	text := []byte(strings.Repeat("not the same all the time, but the same again and again: ", 80))
+	for i := range text {
+		text[i] += byte(i * i % 5)
+	}
+	var sizes []int
+	for _, level := range []string{"1", "9"} {
+		mustAlter(t, b, topicKind, "t", "=compression.gzip.level "+level)
+		r := &kgo.Record{Key: []byte("k"), Value: text}
+		if err := send(r); err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, batchBytes(r.Offset))
+	}
+	if sizes[1] >= sizes[0] {
+		t.Errorf("gzip at level 1 stores %d bytes, at level 9 %d", sizes[0], sizes[1])
+	}
 	mustAlter(t, b, topicKind, "t", "=message.timestamp.after.max.ms 1000")
 	if err := send(&kgo.Record{Key: []byte("k"), Timestamp: time.Now().Add(time.Minute)}); !errors.Is(err, kerr.InvalidTimestamp) {
 		t.Errorf("a record of in a minute: %v", err)

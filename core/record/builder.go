@@ -16,7 +16,10 @@ type Producer struct {
 
 // BuilderOptions say what a batch is. The zero value is an uncompressed batch at offset 0 without a producer.
 type BuilderOptions struct {
-	Codec      Codec
+	Codec Codec
+	// Level is how hard the codec tries, in its own numbers, which are Kafka's compression.*.level: gzip 1 to 9, lz4 1 to 17, zstd
+	// -131072 to 22. 0 is a fast one of each. An encoder has fewer steps than that, and takes the nearest.
+	Level      int
 	BaseOffset int64
 	// LeaderEpoch is for the log to stamp; a producer would send -1, which nobody looks at.
 	LeaderEpoch int32
@@ -120,7 +123,7 @@ func (b *Builder) Batch() (Batch, error) {
 	}
 	out := b.raw
 	if b.opts.Codec != None {
-		packed, err := compress(b.opts.Codec, append(b.packed[:0], b.raw[:HeaderSize]...), b.raw[HeaderSize:])
+		packed, err := compress(b.opts.Codec, b.opts.Level, append(b.packed[:0], b.raw[:HeaderSize]...), b.raw[HeaderSize:])
 		b.packed = packed
 		if err != nil {
 			return nil, err

@@ -9,21 +9,23 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// compress appends src, packed, to dst. It returns the buffer also with an error, so that its memory is kept.
-func compress(c Codec, dst, src []byte) ([]byte, error) {
+// compress appends src, packed, to dst. It returns the buffer also with an error, so that its memory is kept. The level is that of
+// BuilderOptions.
+func compress(c Codec, level int, dst, src []byte) ([]byte, error) {
 	switch c {
 	case None:
 		return append(dst, src...), nil
 	case Gzip:
-		return gzipped(dst, src)
+		return gzipped(level, dst, src)
 	case Snappy:
 		return snappyFramed(dst, src), nil
 	case LZ4:
-		return lz4Framed(dst, src)
+		return lz4Framed(level, dst, src)
 	case Zstd:
-		switch w := zstdWriters.Get().(type) {
+		pool := zstdPool(level)
+		switch w := pool.Get().(type) {
 		case *zstd.Encoder:
-			defer zstdWriters.Put(w)
+			defer pool.Put(w)
 			return w.EncodeAll(src, dst), nil
 		case error:
 			return dst, w
@@ -52,11 +54,25 @@ type gzipWriter struct {
 	z   *gzip.Writer
 }
 
-var gzipWriters = sync.Pool{New: func() any { return &gzipWriter{z: gzip.NewWriter(nil)} }}
+// gzipWriters holds writers by level; 0 is the default one.
+var gzipWriters [gzip.BestCompression + 1]sync.Pool
 
-func gzipped(dst, src []byte) ([]byte, error) {
-	w := gzipWriters.Get().(*gzipWriter)
-	defer gzipWriters.Put(w)
+func init() {
+	for level := range gzipWriters {
+		gzipWriters[level].New = func() any {
+			w := gzip.NewWriter(nil)
+			if level > 0 {
+				w, _ = gzip.NewWriterLevel(nil, level) // fails for no level of this range
+			}
+			return &gzipWriter{z: w}
+		}
+	}
+}
+
+func gzipped(level int, dst, src []byte) ([]byte, error) {
+	pool := &gzipWriters[min(max(level, 0), gzip.BestCompression)]
+	w := pool.Get().(*gzipWriter)
+	defer pool.Put(w)
 	w.out.buf = dst
 	w.z.Reset(&w.out)
 	_, err := w.z.Write(src)
@@ -66,13 +82,27 @@ func gzipped(dst, src []byte) ([]byte, error) {
 	return w.out.take(), err
 }
 
-var zstdWriters = sync.Pool{New: func() any {
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
-	if err != nil {
-		return err
+// zstdWriters holds encoders by their four steps.
+var zstdWriters [zstd.SpeedBestCompression + 1]sync.Pool
+
+func init() {
+	for step := range zstdWriters {
+		zstdWriters[step].New = func() any {
+			w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true), zstd.WithEncoderLevel(zstd.EncoderLevel(step)))
+			if err != nil {
+				return err
+			}
+			return w
+		}
 	}
-	return w
-}}
+}
+
+func zstdPool(level int) *sync.Pool {
+	if level == 0 {
+		return &zstdWriters[zstd.SpeedDefault]
+	}
+	return &zstdWriters[zstd.EncoderLevelFromZstd(level)]
+}
 
 type lz4Writer struct {
 	out sink
@@ -84,11 +114,22 @@ var lz4Writers = sync.Pool{New: func() any { return &lz4Writer{z: lz4.NewWriter(
 // lz4Options are those of the frame that Kafka's own clients read: independent blocks of 64 KiB, no content checksum.
 var lz4Options = []lz4.Option{lz4.BlockSizeOption(lz4.Block64Kb), lz4.ChecksumOption(false)}
 
-func lz4Framed(dst, src []byte) ([]byte, error) {
+// lz4Level is an encoder's step for a level; those above 9 are 9.
+func lz4Level(level int) lz4.CompressionLevel {
+	if level <= 0 {
+		return lz4.Fast
+	}
+	return lz4.Level1 << (min(level, 9) - 1)
+}
+
+func lz4Framed(level int, dst, src []byte) ([]byte, error) {
 	w := lz4Writers.Get().(*lz4Writer)
 	w.out.buf = dst
 	w.z.Reset(&w.out)
 	err := w.z.Apply(lz4Options...)
+	if err == nil {
+		err = w.z.Apply(lz4.CompressionLevelOption(lz4Level(level)))
+	}
 	if err == nil {
 		_, err = w.z.Write(src)
 	}

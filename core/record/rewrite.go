@@ -69,7 +69,7 @@ func (w *Rewriter) Batch(b Batch, horizonMs int64) (Batch, error) {
 	w.raw = raw
 	out := raw
 	if c := attr.Codec(); c != None {
-		packed, err := compress(c, append(w.packed[:0], raw[:HeaderSize]...), raw[HeaderSize:])
+		packed, err := compress(c, 0, append(w.packed[:0], raw[:HeaderSize]...), raw[HeaderSize:])
 		if w.packed = packed; err != nil {
 			return nil, err
 		}

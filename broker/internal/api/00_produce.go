@@ -281,7 +281,7 @@ func (p *produce) prepare(r *produceRow) record.Batch {
 		return nil
 	}
 	if c := t.known.Codec; c != nil && b.Attributes().Codec() != *c && len(b) <= t.known.MaxMessageBytes {
-		b = repack(b, *c)
+		b = repack(b, *c, t.known.Level)
 	}
 	r.records = b
 	return b

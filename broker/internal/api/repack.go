@@ -18,13 +18,13 @@ var repackers = sync.Pool{New: func() any { return new(repacker) }}
 // the batch. The records, their times, and the producer's id and sequence stay. A
 // batch that is not valid comes back as it is: the partition refuses it and says
 // why, in terms of what the client sent.
-func repack(b record.Batch, codec record.Codec) record.Batch {
+func repack(b record.Batch, codec record.Codec, level int) record.Batch {
 	p := repackers.Get().(*repacker)
 	defer repackers.Put(p)
 	if _, err := b.Validate(record.Rules{}, &p.scratch); err != nil {
 		return b
 	}
-	o := record.BuilderOptions{Codec: codec, Transactional: b.Attributes().Transactional()}
+	o := record.BuilderOptions{Codec: codec, Level: level, Transactional: b.Attributes().Transactional()}
 	if b.HasProducer() {
 		o.Producer = &record.Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), Sequence: b.BaseSequence()}
 	}

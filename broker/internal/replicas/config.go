@@ -99,3 +99,17 @@ func storedCodec(s metadata.Settings) *record.Codec {
 	}
 	return &c
 }
+
+// codecLevel is the level that the topic's codec works at: 0, a fast one, where nobody sets one.
+func codecLevel(s metadata.Settings) int {
+	k := metadata.TopicConfig("compression." + s.Get("compression.type") + ".level")
+	if k == nil {
+		return 0
+	}
+	v := s.InForce(k)
+	level, err := strconv.Atoi(strings.TrimSpace(v.Value))
+	if v.Source == metadata.FromDefault || err != nil {
+		return 0
+	}
+	return level
+}

@@ -14,7 +14,7 @@ func (m *Manager) topic(mt *metadata.Topic, im *metadata.Image) *Topic {
 	config := logConfig(s, mt).WithDefaults()
 	return &Topic{
 		Name: mt.Name, ID: mt.ID, Internal: mt.Internal,
-		Codec: storedCodec(s), MaxMessageBytes: config.MaxMessageBytes, MinInSync: minInSync(s),
+		Codec: storedCodec(s), Level: codecLevel(s), MaxMessageBytes: config.MaxMessageBytes, MinInSync: minInSync(s),
 		config: config, replicas: make([]*replica, len(mt.Partitions)),
 	}
 }

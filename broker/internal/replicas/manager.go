@@ -48,6 +48,8 @@ type Topic struct {
 	Internal bool
 	// Codec is what batches are stored in; nil keeps each as its producer sent it.
 	Codec *record.Codec
+	// Level is how hard the codec tries, see record.BuilderOptions.
+	Level int
 	// MaxMessageBytes bounds a batch as it was sent.
 	MaxMessageBytes int
 	// MinInSync is how many replicas acks=all asks for; this node is one.
