@@ -55,7 +55,7 @@ func (t Table[K, V]) TryMapValues[VR any](f func(context.Context, *Record[K, V])
 
 func mapTable[K, V, VR any](t Table[K, V], f func() operator.RowFunc[K, V, VR], opts []Opt) Table[K, VR] {
 	o := t.app.collect("map-values behind "+t.node.Name, opts, forJoin)
-	next := Table[K, VR]{place: behind[K, VR](t.app, t.node, "map-values", o.as), key: t.key, stores: t.stores, demand: t.demand, hold: t.hold}
+	next := Table[K, VR]{place: behind[K, VR](t.app, t.node, "map-values", o.as), key: t.key, stores: t.stores, demand: t.demand, hold: t.hold, history: t.history}
 	op := &operator.MapTable[K, V, VR]{Node: next.node.Name, Handler: t.app.handler(o), Key: t.key, New: f, From: t.view, Out: next.out}
 	next.view = op.View
 	t.out.Attach(op.Build)

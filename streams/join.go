@@ -2,14 +2,20 @@ package streams
 
 import (
 	"context"
+	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
+	"github.com/millrace/millrace/streams/internal/topology"
 )
 
 // JoinTable joins each record of the stream with the row that the table has for
 // its key at that moment. Records without a row give nothing; those with a null
 // key or value are dropped and counted. The result has the record's key, time
 // and headers; updates of the table alone give nothing.
+//
+// A table that is Versioned is asked for the row of the record's time. With Grace,
+// records wait until stream time is that far past them, so that rows which come
+// later still count, and go out in order of time.
 //
 // The topics of both sides must have the same number of partitions.
 func (s Stream[K, V]) JoinTable[VT, VR any](t Table[K, VT], f func(V, VT) VR, opts ...Opt) Stream[K, VR] {
@@ -65,7 +71,7 @@ func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], left bool, f fu
 	if left {
 		kind = "left-join-table"
 	}
-	o := s.app.collect(kind+" behind "+s.node.Name, opts, forJoin)
+	o := s.app.collect(kind+" behind "+s.node.Name, opts, forTableJoin)
 	if s.key == nil {
 		s.key = t.key // nothing else is said of the new key: partition it as the table is
 	}
@@ -80,6 +86,23 @@ func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], left bool, f fu
 	s.app.graph.Copartition(in.node, t.node)
 	// The table's own codec: a row is found by the bytes of its key.
 	op := &operator.JoinTable[K, V, VT, VR]{Node: next.node.Name, Left: left, Table: t.view, Handler: s.app.handler(o), Key: t.key, New: f, Out: next.out}
-	in.out.Attach(op.Build)
+	op.AsOf = t.history > 0
+	if o.grace == 0 {
+		in.out.Attach(op.Build)
+		return next
+	}
+	n := next.node
+	switch {
+	case o.grace < 0 || o.grace%time.Millisecond != 0:
+		s.app.graph.Fail(n, "grace %v must be whole milliseconds", o.grace)
+	case t.history < o.grace:
+		s.app.graph.Fail(n, "grace %v needs a table that is Versioned, with at least that much history", o.grace)
+	}
+	n.Detail += " grace " + o.grace.String()
+	n.Shape = "waiting records " + pair[K, V]()
+	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(s.app.id, n.Name, topology.Changelog)}
+	wait := &operator.JoinGrace[K, V, VT, VR]{JoinTable: *op, Store: n.Name, Value: codec(s.app, n, "value", nil, in.val), GraceMs: o.grace.Milliseconds()}
+	readable(s.app, n, "value", wait.Value)
+	in.out.Attach(wait.Build)
 	return next
 }

@@ -104,7 +104,7 @@ func collect(opts []Opt, allowed string) (options, error) {
 const (
 	forApp        = "OnError"
 	forSource     = "As KeySerde ValSerde OnError"
-	forTable      = "As KeySerde ValSerde InMemory OnError"
+	forTable      = "As KeySerde ValSerde InMemory Versioned OnError"
 	forStep       = "As OnError Use"
 	forGroup      = "As KeySerde ValSerde OnError"
 	forAggregate  = "As KeySerde ValSerde InMemory OnError"
@@ -118,6 +118,7 @@ const (
 	forSuppress   = "As InMemory OnError MaxRecords MaxBytes FailWhenFull"
 	forChild      = "As"
 	forJoin       = "As OnError"
+	forTableJoin  = "As Grace InMemory OnError"
 	forForeign    = "As ValSerde InMemory OnError"
 	forJoinWindow = "Grace Strict Retention"
 	forStreamJoin = "As KeySerde InMemory OnError"

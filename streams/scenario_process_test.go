@@ -130,3 +130,25 @@ func (h *historian) Process(c streams.TaskContext, r *streams.Record[text, text]
 	h.out.Emit(r.Key, answer)
 	return err
 }
+
+func init() {
+	join := func(left bool, opts ...streams.Opt) func(*streams.App, *scenario) {
+		return func(app *streams.App, s *scenario) {
+			if s.Params.GraceMs > 0 {
+				opts = append(opts, streams.Grace(ms(s.Params.GraceMs)))
+			}
+			stream, table := app.Stream[text, text]("s"), app.Table[text, text]("t", streams.Versioned(ms(s.Params.HistoryMs)))
+			if left {
+				stream.LeftJoinTable(table, func(v text, x streams.Maybe[text]) string { return *v + "+" + or(x.V, "~") }, opts...).To("out")
+				return
+			}
+			stream.JoinTable(table, func(v, x text) string { return *v + "+" + *x }, opts...).To("out")
+		}
+	}
+	scenarioApps["st_versioned_as_of"] = join(false)
+	scenarioApps["st_versioned_grace"] = join(false)
+	scenarioApps["st_versioned_grace_null_key_fails"] = join(true)
+	scenarioApps["tt_versioned_left_one_side"] = func(app *streams.App, s *scenario) {
+		left(app.Table[text, text]("l", streams.Versioned(ms(s.Params.HistoryMs))), app.Table[text, text]("r")).To("out")
+	}
+}

@@ -124,12 +124,12 @@ func (a *App) VersionedStore[K, V any](name string, history time.Duration, opts 
 }
 
 // In is the store as the function with this context has it.
-func (r VersionedRef[K, V]) In(ctx context.Context) Versioned[K, V] {
+func (r VersionedRef[K, V]) In(ctx context.Context) VersionedKV[K, V] {
 	return handle[*operator.VersionedStore[K, V]](ctx, r.declaration)
 }
 
-// Versioned is a store of versions; see KV for contexts and errors.
-type Versioned[K, V any] interface {
+// VersionedKV is a store of versions; see KV for contexts and errors.
+type VersionedKV[K, V any] interface {
 	// Put makes v the value of a key from a time on, until the next version begins:
 	// until is when, the zero time if there is none. ok is false if the time is
 	// before the history: then nothing is done.

@@ -54,6 +54,9 @@ func (a *App) Table[K, V any](topic string, opts ...Opt) Table[K, V] {
 	t.key, t.val = codec[K](a, n, "key", o.key, nil), codec[V](a, n, "value", o.val, nil)
 	readable(a, n, "key", t.key)
 	readable(a, n, "value", t.val)
+	if a.versioned(n, o, &t) {
+		return t
+	}
 	t.view = operator.StoreView(n.Name, t.val)
 	src := &operator.TableSource[K, V]{Node: n.Name, Topic: topic, Store: n.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.out}
 	n.Root = &operator.Root{Topic: topic, Build: src.Build}
@@ -63,6 +66,34 @@ func (a *App) Table[K, V any](topic string, opts ...Opt) Table[K, V] {
 		a.sources[same] = t
 	}
 	return t
+}
+
+// Versioned makes a table remember how its rows were, for that long before the
+// highest time of a row. A stream that joins it meets the row of its own time
+// (and, with Grace, waits for it); joins of tables and groups leave updates out that
+// are older than the newest of their key. Rows older than the history are dropped
+// and counted as late. Its store has a changelog of its own, as a compacted topic
+// forgets what a row was.
+func Versioned(history time.Duration) Opt {
+	return Opt{"Versioned", func(o *options) { o.history = history }}
+}
+
+// versioned makes a table a versioned one, if the options say so.
+func (a *App) versioned[K, V any](n *topology.Node, o options, t *Table[K, V]) bool {
+	if o.history == 0 {
+		return false
+	}
+	if o.history < time.Millisecond {
+		a.graph.Fail(n, "history is %v, at least 1 ms is needed", o.history)
+	}
+	t.history = o.history
+	n.Shape = "versions " + pair[K, V]()
+	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	src := &operator.VersionedSource[K, V]{Node: n.Name, Topic: n.Topic, Store: n.Name, HistoryMs: o.history.Milliseconds(),
+		Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.out}
+	t.view = src.View
+	n.Root = &operator.Root{Topic: n.Topic, Build: src.Build}
+	return true
 }
 
 // ToStream is the stream of the table's updates, a deletion as a null value.

@@ -49,7 +49,7 @@ func (n *mapTable[K, V, VR]) Push(r *Record[K, V]) error {
 }
 
 func (n *mapTable[K, V, VR]) call(r *Record[K, V]) (err error) {
-	n.out = Record[K, VR]{Key: r.Key, NullKey: r.NullKey, TimeMs: r.TimeMs, Headers: r.Headers, NullValue: true}
+	n.out = Record[K, VR]{Key: r.Key, NullKey: r.NullKey, TimeMs: r.TimeMs, Headers: r.Headers, NullValue: true, Outdated: r.Outdated}
 	if !r.NullValue {
 		n.site.enter()
 		n.out.Value, err = n.fn(n.site.ctx, r)
@@ -129,7 +129,7 @@ func (n *filterTable[K, V]) call(r *Record[K, V]) error {
 	if err != nil {
 		return err
 	}
-	n.out = Record[K, V]{Key: r.Key, NullKey: r.NullKey, TimeMs: r.TimeMs, Headers: r.Headers, NullValue: !passes, Old: &n.old}
+	n.out = Record[K, V]{Key: r.Key, NullKey: r.NullKey, TimeMs: r.TimeMs, Headers: r.Headers, NullValue: !passes, Old: &n.old, Outdated: r.Outdated}
 	if passes {
 		n.out.Value = r.Value
 	}

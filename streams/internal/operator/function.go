@@ -80,7 +80,7 @@ func RekeyFunc[K, V, KR any](f func(K) KR) Func[K, V, KR, V] {
 func PassFunc[K, V any]() Func[K, V, K, V] {
 	return func(_ context.Context, r *Record[K, V], to *Record[K, V]) (bool, error) {
 		*to = *r
-		to.Old = nil
+		to.Old, to.Outdated = nil, false
 		return true, nil
 	}
 }

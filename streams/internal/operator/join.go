@@ -17,6 +17,7 @@ type JoinFunc[K, V, VT, VR any] func(ctx context.Context, r *Record[K, V], row V
 type JoinTable[K, V, VT, VR any] struct {
 	Node    string
 	Left    bool
+	AsOf    bool // the row is that of the record's time; the table is a versioned one
 	Table   View[VT]
 	Handler task.Handler
 	Key     *Codec[K]
@@ -31,6 +32,14 @@ func (j *JoinTable[K, V, VT, VR]) Build(b *Builder) (Sink[K, V], error) {
 	if n.rows, err = j.Table(b, n.site); err != nil {
 		return nil, err
 	}
+	if j.AsOf {
+		from, ok := n.rows.(AsOfReader[VT])
+		if !ok {
+			return nil, errNoHistory
+		}
+		n.at = &at[VT]{from: from}
+		n.rows = n.at
+	}
 	n.next, err = j.Out.Build(b)
 	return n, err
 }
@@ -40,6 +49,7 @@ type joinTable[K, V, VT, VR any] struct {
 	left bool
 	key  *Codec[K]
 	rows Reader[VT]
+	at   *at[VT] // nil: rows are taken as they are now
 	fn   JoinFunc[K, V, VT, VR]
 	nils Nil[VR]
 	next Sink[K, VR]
@@ -102,6 +112,9 @@ func (n *joinTable[K, V, VT, VR]) find(r *Record[K, V]) (found bool, fatal, err 
 	n.site.leave()
 	if err != nil {
 		return false, nil, err
+	}
+	if n.at != nil {
+		n.at.ms = r.TimeMs
 	}
 	_, found, err = n.rows.Get(n.kbuf, &n.row)
 	fatal, err = blame(err)

@@ -132,6 +132,9 @@ type member[KR, VR any] struct {
 
 // Push implements Sink.
 func (n *groupTable[K, V, KR, VR]) Push(r *Record[K, V]) error {
+	if r.Outdated {
+		return nil
+	}
 	if err := n.call(r); err != nil {
 		done, err := n.site.retry(err, func() error { return n.call(r) })
 		if err != nil || !done {

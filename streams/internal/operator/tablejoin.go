@@ -77,6 +77,9 @@ type tableSide[K, VO, VX, V any] struct {
 
 // Push implements Sink.
 func (n *tableSide[K, VO, VX, V]) Push(r *Record[K, VO]) error {
+	if r.Outdated {
+		return nil // the other side's newest row has met the newest of this one
+	}
 	sends, fatal, err := n.call(r)
 	if err != nil {
 		done, err := n.site.retry(err, func() (err error) {

@@ -69,7 +69,17 @@ type mapReader[K, V, VR any] struct {
 // Get implements Reader.
 func (m *mapReader[K, V, VR]) Get(key []byte, v *VR) (timeMs int64, ok bool, err error) {
 	m.in.TimeMs, ok, err = m.from.Get(key, &m.in.Value)
-	if err != nil || !ok {
+	return m.compute(key, v, ok, err)
+}
+
+// AsOf implements AsOfReader.
+func (m *mapReader[K, V, VR]) AsOf(key []byte, atMs int64, v *VR) (timeMs int64, ok bool, err error) {
+	m.in.TimeMs, ok, err = asOf(m.from, key, atMs, &m.in.Value)
+	return m.compute(key, v, ok, err)
+}
+
+func (m *mapReader[K, V, VR]) compute(key []byte, v *VR, found bool, err error) (timeMs int64, ok bool, _ error) {
+	if ok = found; err != nil || !ok {
 		return 0, false, err
 	}
 	m.site.enter()
@@ -94,7 +104,17 @@ type filterReader[K, V any] struct {
 // Get implements Reader.
 func (f *filterReader[K, V]) Get(key []byte, v *V) (timeMs int64, ok bool, err error) {
 	f.in.TimeMs, ok, err = f.from.Get(key, v)
-	if err != nil || !ok {
+	return f.test(key, v, ok, err)
+}
+
+// AsOf implements AsOfReader.
+func (f *filterReader[K, V]) AsOf(key []byte, atMs int64, v *V) (timeMs int64, ok bool, err error) {
+	f.in.TimeMs, ok, err = asOf(f.from, key, atMs, v)
+	return f.test(key, v, ok, err)
+}
+
+func (f *filterReader[K, V]) test(key []byte, v *V, found bool, err error) (timeMs int64, ok bool, _ error) {
+	if ok = found; err != nil || !ok {
 		return 0, false, err
 	}
 	f.in.Value = *v
