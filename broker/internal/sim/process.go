@@ -17,6 +17,7 @@ type process struct {
 	life life
 	// until is when a pause ends; what would happen before happens then, in the same order.
 	until time.Duration
+	inbox []func()
 	links [linkCount]link
 	next  int32
 }
@@ -64,11 +65,29 @@ func (p *process) after(d time.Duration, what string, f func()) *step {
 func (p *process) enter(f func()) {
 	switch {
 	case p.life.over:
-	case p.w.now < p.until:
-		p.w.after(p.until-p.w.now, "resumed", &p.life, func() { p.enter(f) })
+	case p.w.now < p.until || len(p.inbox) > 0:
+		p.inbox = append(p.inbox, f)
+		if len(p.inbox) == 1 {
+			p.resume()
+		}
 	default:
 		f()
 	}
+}
+
+// resume plans the end of the pause.
+func (p *process) resume() {
+	p.w.after(p.until-p.w.now, "resumed", &p.life, func() {
+		if p.w.now < p.until { // paused once more
+			p.resume()
+			return
+		}
+		inbox := p.inbox
+		p.inbox = nil
+		for _, f := range inbox {
+			p.enter(f)
+		}
+	})
 }
 
 // pause stops the process for a time.
