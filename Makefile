@@ -89,7 +89,7 @@ CRASH_TIME ?= 10m
 
 .PHONY: test-crash
 test-crash: ## power cuts at thousands of places of new random stories (CRASH_TIME=10m)
-	MILLRACE_CRASH=$(CRASH_TIME) $(GO) test -count=1 -v -timeout 0 -run 'TestCrashMatrix$$' ./broker/brokertest/crash | grep -v '^=== RUN\|--- PASS'
+	MILLRACE_CRASH=$(CRASH_TIME) $(GO) test -count=1 -v -timeout 0 -run 'TestCrashMatrix$$|TestFaultAtEveryCallSite$$' ./broker/brokertest/crash | grep -v '^=== RUN\|--- PASS'
 
 .PHONY: check
 check: ## gofmt, vet, staticcheck

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/broker/internal/replicas"
+	"github.com/millrace/millrace/broker/internal/scrub"
 	"github.com/millrace/millrace/broker/internal/seam"
 	"github.com/millrace/millrace/core/clock"
 	"github.com/millrace/millrace/core/memnet"
@@ -39,6 +40,7 @@ type Broker struct {
 	endErr     error
 	detach     func() bool // stops watching the context of Start
 	cleaner    *cleaner.Cleaner
+	scrubber   *scrub.Scrubber // nil when it is off
 	replicas   *replicas.Manager
 	server     *api.Server
 	listeners  []*listener.Listener
@@ -163,6 +165,9 @@ func (b *Broker) start(o seam.Options) error {
 		return err
 	}
 	if err := b.startCleaner(base, manager); err != nil {
+		return err
+	}
+	if err := b.startScrubber(base, manager); err != nil {
 		return err
 	}
 	if o.Serve != nil {

@@ -85,6 +85,12 @@ type Config struct {
 	// CompactionBytesPerSecond bounds what compaction reads and writes; 0 is no bound.
 	CompactionBytesPerSecond int64
 
+	// ScrubBytesPerSecond bounds what the background scrub reads, which looks whether old segments are still as they were written; 8
+	// MiB by default. Below 0 turns it off.
+	ScrubBytesPerSecond int64
+	// ScrubInterval is how far apart the beginnings of two rounds of it are, if one does not take longer; 24 h by default.
+	ScrubInterval time.Duration
+
 	// Authorize decides about every access. Nil allows all.
 	Authorize func(Access) bool
 }
@@ -144,6 +150,9 @@ func (c Config) Validate() error {
 	if c.CompactionBuffer != 0 && c.CompactionBuffer < compact.MinTableBytes {
 		return fmt.Errorf("broker: CompactionBuffer is %d bytes, must be at least %d", c.CompactionBuffer, compact.MinTableBytes)
 	}
+	if c.ScrubInterval < time.Second {
+		return fmt.Errorf("broker: ScrubInterval is %v, must be at least 1s", c.ScrubInterval)
+	}
 	if c.CompactionBytesPerSecond < 0 {
 		return fmt.Errorf("broker: CompactionBytesPerSecond is %d, must not be negative", c.CompactionBytesPerSecond)
 	}
@@ -191,6 +200,7 @@ func (c Config) withDefaults() Config {
 		{&c.ProducerIDCheckInterval, 10 * time.Minute},
 		{&c.RetentionCheckInterval, 5 * time.Minute},
 		{&c.CompactionInterval, 15 * time.Second},
+		{&c.ScrubInterval, 24 * time.Hour},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value

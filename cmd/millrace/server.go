@@ -56,6 +56,8 @@ memory and lost at the end.`,
 	f.BoolVar(&c.NoAutoCreate, "no-auto-create", false, "do not create missing topics when a client asks for them")
 	f.StringVar(&c.Durability, "durability", "fsync", "what an acknowledgement waits for, where a topic does not say: fsync, interval or os")
 	f.DurationVar(&c.FlushInterval, "flush-interval", 0, "how long a record may lie unsynced under interval (0: 1s) or os (0: for ever)")
+	f.Int64Var(&c.ScrubBytesPerSecond, "scrub-bytes-per-second", 0, "what the search for damage in old segments reads (0: 8 MiB, below 0: off)")
+	f.DurationVar(&c.ScrubInterval, "scrub-interval", 24*time.Hour, "how far apart two rounds of that search begin")
 	f.DurationVar(&c.GroupInitialRebalanceDelay, "group-initial-rebalance-delay", 3*time.Second, "wait of an empty group for more members")
 	f.DurationVar(&c.TransactionMaxTimeout, "transaction-max-timeout", 15*time.Minute, "longest timeout of a transaction")
 	f.BoolVar(&c.TransactionTwoPhaseCommit, "transaction-two-phase-commit", false, "let producers take part in two-phase commits, with transactions that have no timeout")

@@ -61,7 +61,7 @@ type Rule struct {
 	// When, if set, decides too. It is asked on the goroutine that does the operation, so it can tell who does it, and must not use
 	// the wrapper.
 	When func(Op) bool
-	Err   error  // what it fails with
+	Err  error // what it fails with
 	// Short is how many bytes of a matching write are written before it fails; the error is then Err.
 	Short int
 }

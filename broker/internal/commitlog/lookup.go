@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/record"
 	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/txn/isolation"
@@ -90,20 +91,86 @@ func (s *segment) greatestTime() (int64, error) {
 	if ts := s.maxTime.Load(); ts != unknownTime {
 		return ts, nil
 	}
+	e, any, err := s.lastTime()
+	if err == nil && any {
+		err = s.checkTime(e)
+	}
+	if err != nil {
+		return 0, err
+	}
 	ts := int64(noTimestamp)
-	err := s.withIndex(timeSuffix, timeEntrySize, func(f vfs.File, n int) error {
+	if any {
+		ts = e.timestamp
+	}
+	s.maxTime.CompareAndSwap(unknownTime, ts)
+	return ts, nil
+}
+
+// lastTime is the last entry of the time index file.
+func (s *segment) lastTime() (e timeEntry, any bool, err error) {
+	err = s.withIndex(timeSuffix, timeEntrySize, func(f vfs.File, n int) error {
 		if n == 0 {
 			return nil
 		}
 		var p [timeEntrySize]byte
 		_, err := f.ReadAt(p[:], int64(n-1)*timeEntrySize)
-		ts = parseTimeEntry(p[:]).timestamp
+		e, any = parseTimeEntry(p[:]), true
 		return err
 	})
-	if err == nil {
-		s.maxTime.CompareAndSwap(unknownTime, ts)
+	return e, any, err
+}
+
+// checkTime compares an entry of the time index, which has no checksum, with the batch that it speaks of: errBadIndex when there is
+// no such batch. It opens the log for itself, as it is asked of old segments too, which hold no descriptors.
+func (s *segment) checkTime(e timeEntry) error {
+	file, err := s.openRead(logSuffix)
+	if err != nil {
+		return err
 	}
-	return ts, err
+	defer file.Close() // read only: nothing to lose
+	w := newWalker(file, s.size.Load())
+	defer w.done()
+	switch does, err := s.bears(w, e); {
+	case err == io.EOF, err == nil && !does:
+		return s.badTime(e)
+	case errors.Is(err, errBadHeader): // it is the log that is damaged, and whoever reads it will say so
+		return nil
+	default:
+		return err
+	}
+}
+
+// bears tells whether the batch that a time entry speaks of has its timestamp; io.EOF when it lies beyond the walker's end.
+func (s *segment) bears(w *walker, e timeEntry) (bool, error) {
+	pos, err := s.locate(w, s.base+int64(e.relative))
+	if err != nil {
+		return false, err
+	}
+	head, _, err := w.at(pos)
+	if err != nil {
+		return false, err
+	}
+	return head.LastOffset() == s.base+int64(e.relative) && head.MaxTimestamp() == e.timestamp, nil
+}
+
+// timesFit tells whether the last time entry, as it was loaded up to a checkpoint, is true: the greatest timestamp comes from it.
+func (s *segment) timesFit(cp flush.Checkpoint) bool {
+	list := s.mem.Load().times.view()
+	if len(list) == 0 {
+		return true
+	}
+	file, err := s.handle()
+	if err != nil {
+		return false
+	}
+	w := newWalker(file, cp.Position)
+	defer w.done()
+	does, err := s.bears(w, list[len(list)-1])
+	return does || err != nil && err != io.EOF
+}
+
+func (s *segment) badTime(e timeEntry) error {
+	return fmt.Errorf("%w: %s has timestamp %d at offset %d", errBadIndex, s.path(timeSuffix), e.timestamp, s.base+int64(e.relative))
 }
 
 // abortedTxns is the segment's transaction index.

@@ -100,7 +100,8 @@ func (l *Log) replayOne(s *segment, fn func(b record.Batch, pos int64) error) er
 	}
 }
 
-// replaceIndexes writes all index files of a segment, each atomically.
+// replaceIndexes writes all index files of a segment, each atomically. The transaction index is durable, with its name, before the
+// others come: an opening that finds them takes a missing one for a segment without aborted transactions.
 func (s *segment) replaceIndexes() error {
 	mem := s.mem.Load()
 	var offsets, times, txns []byte
@@ -113,13 +114,19 @@ func (s *segment) replaceIndexes() error {
 	for _, a := range mem.txns.view() {
 		txns = isolation.AppendEntry(txns, a)
 	}
-	err := errors.Join(vfs.WriteFile(s.fs, s.path(indexSuffix), offsets, false), vfs.WriteFile(s.fs, s.path(timeSuffix), times, false))
 	if len(txns) == 0 { // what is there is wrong
-		err = errors.Join(err, s.removeTxns())
+		if err := s.removeTxns(); err != nil {
+			return err
+		}
 	} else {
-		err = errors.Join(err, vfs.WriteFile(s.fs, s.path(txnSuffix), txns, false), s.writeTxnSum(mem.txns.view()))
+		if err := errors.Join(vfs.WriteFile(s.fs, s.path(txnSuffix), txns, false), s.writeTxnSum(mem.txns.view())); err != nil {
+			return err
+		}
+		if err := s.fs.SyncDir(s.dir); err != nil {
+			return &syncError{s.dir, err}
+		}
 	}
-	return err
+	return errors.Join(vfs.WriteFile(s.fs, s.path(indexSuffix), offsets, false), vfs.WriteFile(s.fs, s.path(timeSuffix), times, false))
 }
 
 // removeTxns removes the transaction index, which a segment without aborted transactions has not.

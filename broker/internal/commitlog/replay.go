@@ -90,7 +90,7 @@ func (r *recovery) segment(s *segment, cp flush.Checkpoint) (cut bool, err error
 	case s.size.Load() < cp.Position:
 		return false, r.damage(fileName(s.base, logSuffix), s.size.Load(), cp.Offset,
 			"the file has %d bytes, %d were durable", s.size.Load(), cp.Position)
-	case s.load(cp):
+	case s.load(cp) && s.timesFit(cp):
 		indexed = cp.Offset
 		if r.from == cp.Offset {
 			pos = cp.Position

@@ -38,6 +38,8 @@ type segment struct {
 	cold    int64
 	checked atomic.Pointer[checked]
 
+	bad atomic.Pointer[[]*DamageError] // batches that the scrub found damaged, by position; nil for none
+
 	open       sync.Mutex // one opener at a time
 	rebuilding sync.Mutex // one at a time builds the indexes again
 	file       atomic.Pointer[vfs.File]

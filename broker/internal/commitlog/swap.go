@@ -122,7 +122,9 @@ func (l *Log) Settle() error {
 	}
 	w.done = true // the names are right; if the sync below fails the partition ends
 	mem := d.s.mem.Load()
-	if err := d.s.replaceIndexes(); err != nil {
+	if err := d.s.replaceIndexes(); Fatal(err) {
+		return err
+	} else if err != nil {
 		l.logger.Warn("an index of a compacted segment can't be written", "partition", l.o.Name, "segment", d.s.base, "err", err)
 		mem = nil
 	}

@@ -105,13 +105,17 @@ func (l *Log) firstIn(s *segment, ts, from, limit, end int64) (found Found, ok b
 	w := newWalker(file, end)
 	defer w.done()
 	pos, err := l.retry(s, func() (int64, error) {
-		start := from
-		if e, have, err := s.floorTime(ts); err != nil {
-			return 0, err
-		} else if have {
-			start = max(start, s.base+int64(e.relative))
+		e, have, err := s.floorTime(ts)
+		if err == nil && have {
+			have, err = s.believe(w, e)
 		}
-		return s.locate(w, start)
+		if err != nil {
+			return 0, err
+		}
+		if have {
+			return s.locate(w, max(from, s.base+int64(e.relative)))
+		}
+		return s.locate(w, from)
 	})
 	for err == nil {
 		var head record.Batch
@@ -133,6 +137,20 @@ func (l *Log) firstIn(s *segment, ts, from, limit, end int64) (found Found, ok b
 		err = nil
 	}
 	return Found{}, false, err
+}
+
+// believe tells whether a look-up may begin at a time entry: the entry is compared with its batch, as the file has no checksum. One
+// that does not fit calls for a rebuild, or, of a segment whose indexes are in memory, is passed over; so is one behind the end
+// of the look-up.
+func (s *segment) believe(w *walker, e timeEntry) (bool, error) {
+	does, err := s.bears(w, e)
+	switch {
+	case err == io.EOF:
+		return false, nil
+	case err == nil && !does && s.mem.Load() == nil:
+		return false, s.badTime(e)
+	}
+	return does, err
 }
 
 // firstRecord looks inside a batch. Its max timestamp may be that of a record that compaction has removed, or of one that is

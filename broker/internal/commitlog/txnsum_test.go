@@ -59,3 +59,34 @@ func TestTransactionIndexWithAWrongBit(t *testing.T) {
 		t.Errorf("an index that is gone: %v", err)
 	}
 }
+
+// A power cut while the indexes of a segment are written never leaves the others without the transaction index: the opening would
+// take that for a segment in which no transaction was aborted.
+func TestTransactionIndexComesFirst(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem()
+	disk := vfs.WithFaults(mem)
+	s := newSegment(disk, ".", 0)
+	s.fresh()
+	s.mem.Load().txns.add(isolation.AbortedTxn{ProducerID: 7, FirstOffset: 2, LastOffset: 9, LastStableOffset: 5})
+	cuts := 0
+	disk.OnOp(func(vfs.Op) {
+		for seed := range uint64(20) {
+			left := newSegment(mem.CrashClone(seed), ".", 0)
+			_, err := left.fs.Stat(left.path(indexSuffix))
+			if _, err2 := left.fs.Stat(left.path(timeSuffix)); err != nil && err2 != nil {
+				continue
+			}
+			cuts++
+			if list, err := left.readTxns(-1); len(list) != 1 {
+				t.Errorf("seed %d: an index is there, and the aborted transactions are %v, %v", seed, list, err)
+			}
+		}
+	})
+	if err := s.replaceIndexes(); err != nil {
+		t.Fatal(err)
+	}
+	if cuts == 0 {
+		t.Error("no power cut has left an index")
+	}
+}

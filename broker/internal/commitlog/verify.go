@@ -19,6 +19,21 @@ import (
 // that is pos, the error. Beside the checksum it checks what lies outside of it: that each base offset follows from the batch
 // before, beginning at the nearest place where the offset is known, and that the leader epoch is the one of its time.
 func (l *Log) verify(s *segment, file vfs.File, offset, pos, to int64) (good, next int64, err error) {
+	switch d := s.condemned(pos, to); {
+	case d == nil:
+	case d.Position == pos:
+		return pos, 0, d
+	default:
+		good, next, err = l.verifyCold(s, file, offset, pos, d.Position)
+		if err == nil && good == d.Position {
+			next = d.Offset
+		}
+		return good, next, err
+	}
+	return l.verifyCold(s, file, offset, pos, to)
+}
+
+func (l *Log) verifyCold(s *segment, file vfs.File, offset, pos, to int64) (good, next int64, err error) {
 	if pos >= s.cold {
 		return to, 0, nil
 	}

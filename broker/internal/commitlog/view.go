@@ -69,6 +69,9 @@ func (l *Log) Slice(span *Span, from int64, limit Position, maxBytes int, atLeas
 			return fmt.Errorf("%s: no segment with base offset %d", l.o.Name, limit.Segment)
 		}
 		got, reached, err := l.sliceSegment(s, span, from, end, left, atLeastOne && span.Bytes == 0)
+		if errors.Is(err, errBadHeader) && !errors.Is(err, ErrDamaged) {
+			return l.damaged(s.base, -1, from, err) // the message has the byte
+		}
 		if err != nil {
 			return err
 		}
