@@ -73,9 +73,11 @@ func (c *Committer[T]) Do(ctx context.Context, work func(*Txn[T]) error) error {
 	if c.broken != nil {
 		return c.broken
 	}
+	// Should work panic, then what it has written is in neither transaction of the next Do.
+	c.broken = fmt.Errorf("%w: the last transaction did not come to an end", ErrUnfinished)
 	err := c.way.do(ctx, work)
-	if err != nil && !errors.Is(err, ErrAborted) {
-		c.broken = err
+	if c.broken = err; errors.Is(err, ErrAborted) {
+		c.broken = nil
 	}
 	return err
 }

@@ -152,7 +152,7 @@ func (w *logDecides[T]) decide(ctx context.Context, gid string) error {
 // abort ends both sides of a transaction that the log has not committed. If the log does not say that it is aborted, the
 // store's side stays, for whoever recovers.
 func (w *logDecides[T]) abort(ctx context.Context, gid string, reason error) error {
-	next, err := w.client.endTxn(ctx, w.p.now, false)
+	next, err := w.p.abort(ctx)
 	if errors.Is(err, ErrFenced) {
 		return w.fenced(ctx, gid, err)
 	}

@@ -57,6 +57,14 @@ func (p *producer) begin(now PreparedState) {
 	p.order = nil
 }
 
+// abort ends the transaction, of which the log may have something.
+func (p *producer) abort(ctx context.Context) (next PreparedState, err error) {
+	if !p.sent {
+		return p.now, nil
+	}
+	return p.endTxn(ctx, p.now, false)
+}
+
 // send takes a record; its bytes must stay as they are until flush.
 func (p *producer) send(ctx context.Context, r session.Record) error {
 	t, ok := p.topics[r.Topic]

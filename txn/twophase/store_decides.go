@@ -120,7 +120,7 @@ func (w *storeDecides[T]) prepare(ctx context.Context, t T, work func(*Txn[T]) e
 
 // abort ends the log's side of a transaction that the store has not committed.
 func (w *storeDecides[T]) abort(ctx context.Context, reason error) error {
-	next, err := w.client.endTxn(ctx, w.p.now, false)
+	next, err := w.p.abort(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: aborting after %w: %w", ErrUnfinished, reason, err)
 	}

@@ -137,6 +137,37 @@ func TestNothingForTheLog(t *testing.T) {
 	}
 }
 
+// TestPanic: what a transaction had written that ended in a panic is in neither side of a later one.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	for _, way := range directions {
+		w := newWorld(t, way)
+		c := w.open(nil)
+		func() {
+			defer func() { _ = recover() }() // it is this test's own
+			w.sent++
+			_ = c.Do(w.ctx(), func(tx *twophase.Txn[*pending]) error {
+				if err := w.work(1)(tx); err != nil {
+					return err
+				}
+				panic("in the middle")
+			})
+		}()
+		if err := c.Do(w.ctx(), w.work(2)); !errors.Is(err, twophase.ErrUnfinished) {
+			t.Errorf("%s: the next one without recovery: %v", way, err)
+		}
+		if err := c.Recover(w.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.do(c); err != nil {
+			t.Error(err)
+		}
+		if got := w.check(); len(got) != 1 {
+			t.Errorf("%s: %v is committed", way, got)
+		}
+	}
+}
+
 // TestUnsupported: what a cluster does not offer is said in words, at once.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
