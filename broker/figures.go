@@ -2,13 +2,10 @@ package broker
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/millrace/millrace/broker/internal/coord"
 	"github.com/millrace/millrace/txn/coordinator"
@@ -71,14 +68,12 @@ func (b *Broker) Connections() int {
 	return n
 }
 
-// OpenTransaction is a transaction that a partition holds open, or that its coordinator does.
+// OpenTransaction is a transaction that a partition holds open.
 type OpenTransaction struct {
-	TransactionalID string // "" when no coordinator knows it
-	ProducerID      int64
-	Topic           string // "" when it is not of one partition
-	Partition       int32
-	FirstOffset     int64
-	Age             time.Duration // of a coordinator's transaction
+	ProducerID  int64
+	Topic       string
+	Partition   int32
+	FirstOffset int64
 }
 
 // TransactionFigures is how the transactions of a broker are.
@@ -87,7 +82,7 @@ type TransactionFigures struct {
 	Ongoing, Ending int
 	OldestOngoing   time.Duration
 	// Undecided are open transactions without a timeout, which only their two-phase commit ends.
-	Undecided []OpenTransaction
+	Undecided []Undecided
 	// Hanging are open in a partition and nobody will end them: read_committed consumers of the partition wait for ever. See
 	// millrace txn hanging.
 	Hanging []OpenTransaction
@@ -111,7 +106,7 @@ func (b *Broker) Transactions(ctx context.Context) (TransactionFigures, error) {
 			f.Ending++
 		}
 	}
-	if f.Undecided, err = b.undecided(ctx); err != nil {
+	if f.Undecided, err = b.Undecided(ctx); err != nil {
 		return f, err
 	}
 	f.Hanging = hanging(before, all, b.openIn)
@@ -167,37 +162,7 @@ func hanging(before []OpenTransaction, known []coordinator.Described, again func
 
 // listTransactions asks all coordinators.
 func (b *Broker) listTransactions(ctx context.Context) ([]coordinator.Described, error) {
-	return ask(ctx, func(done func([]coordinator.Described, int16)) {
+	return ask(ctx, "transactions", func(done func([]coordinator.Described, int16)) {
 		b.server.Txns.List(coordinator.ListFilter{OlderThanMs: -1}, done)
 	})
-}
-
-func (b *Broker) undecided(ctx context.Context) ([]OpenTransaction, error) {
-	all, err := ask(ctx, b.server.Txns.Undecided)
-	var open []OpenTransaction
-	for _, n := range all {
-		open = append(open, OpenTransaction{
-			TransactionalID: n.ID, ProducerID: n.ProducerID, Partition: -1, FirstOffset: -1, Age: time.Duration(n.AgeMs) * time.Millisecond,
-		})
-	}
-	return open, err
-}
-
-// ask waits for an answer of the coordinators.
-func ask[T any](ctx context.Context, question func(done func([]T, int16))) ([]T, error) {
-	type answer struct {
-		all  []T
-		code int16
-	}
-	got := make(chan answer, 1)
-	question(func(all []T, code int16) { got <- answer{all, code} })
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("broker: the transaction coordinators: %w", ctx.Err())
-	case a := <-got:
-		if err := kerr.ErrorForCode(a.code); err != nil {
-			return nil, fmt.Errorf("broker: the transaction coordinators: %w", err)
-		}
-		return a.all, nil
-	}
 }

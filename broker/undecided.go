@@ -2,12 +2,7 @@ package broker
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kerr"
-
-	"github.com/millrace/millrace/txn/coordinator"
 )
 
 // Undecided is an open transaction that has no timeout: it takes part in a two-phase commit, and whoever leads that commit has
@@ -26,26 +21,16 @@ type Undecided struct {
 // Undecided lists the open transactions without a timeout, in the order of their ids, for a monitoring system: how many there
 // are, and since when. It fails while the coordinator loads its log.
 func (b *Broker) Undecided(ctx context.Context) ([]Undecided, error) {
-	type answer struct {
-		all  []coordinator.Notice
-		code int16
+	all, err := ask(ctx, "undecided transactions", b.server.Txns.Undecided)
+	if err != nil {
+		return nil, err
 	}
-	answers := make(chan answer, 1)
-	b.server.Txns.Undecided(func(all []coordinator.Notice, code int16) { answers <- answer{all, code} })
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("broker: undecided transactions: %w", ctx.Err())
-	case a := <-answers:
-		if err := kerr.ErrorForCode(a.code); err != nil {
-			return nil, fmt.Errorf("broker: undecided transactions: %w", err)
+	list := make([]Undecided, len(all))
+	for i, n := range all {
+		list[i] = Undecided{
+			TransactionalID: n.ID, ProducerID: n.ProducerID, Epoch: n.Epoch, Began: time.UnixMilli(n.StartMs),
+			Kept: n.Kept, Partitions: len(n.Partitions),
 		}
-		list := make([]Undecided, len(a.all))
-		for i, n := range a.all {
-			list[i] = Undecided{
-				TransactionalID: n.ID, ProducerID: n.ProducerID, Epoch: n.Epoch, Began: time.UnixMilli(n.StartMs),
-				Kept: n.Kept, Partitions: len(n.Partitions),
-			}
-		}
-		return list, nil
 	}
+	return list, nil
 }

@@ -158,7 +158,7 @@ func (c collector) transactions(ch chan<- prometheus.Metric) {
 	undecided.out(ch, float64(len(f.Undecided)))
 	var age time.Duration
 	for _, o := range f.Undecided {
-		age = max(age, o.Age)
+		age = max(age, time.Since(o.Began))
 	}
 	waiting.out(ch, age.Seconds())
 	count := map[string]int{}

@@ -72,10 +72,11 @@ func ok(t *testing.T, stdin string, args ...string) string {
 
 // process is a running server.
 type process struct {
-	cmd  *exec.Cmd
-	addr string
-	rest *bufio.Reader // standard output behind the ready line
-	log  bytes.Buffer
+	cmd     *exec.Cmd
+	addr    string
+	metrics string        // address of the monitoring page, "" without one
+	rest    *bufio.Reader // standard output behind the ready line
+	log     bytes.Buffer
 }
 
 func server(t *testing.T, dir string) *process {
@@ -109,13 +110,13 @@ func serverAt(t *testing.T, dir, addr string, flags ...string) *process {
 		t.Fatalf("no ready line: %v\n%s", err, p.log.String())
 	}
 	var ready struct {
-		Ready   bool
-		Address string
+		Ready            bool
+		Address, Metrics string
 	}
 	if err := json.Unmarshal([]byte(line), &ready); err != nil || !ready.Ready {
 		t.Fatalf("ready line %q: %v", line, err)
 	}
-	p.addr = ready.Address
+	p.addr, p.metrics = ready.Address, ready.Metrics
 	return p
 }
 

@@ -16,7 +16,7 @@ import (
 
 func newServer() *cobra.Command {
 	var c broker.Config
-	var level, profiles string
+	var level, profiles, metrics string
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run a broker",
@@ -44,7 +44,7 @@ memory and lost at the end.`,
 				}
 				defer func() { err = errors.Join(err, stop()) }()
 			}
-			return serve(cmd, c)
+			return serve(cmd, c, metrics)
 		},
 	}
 	f := cmd.Flags()
@@ -61,6 +61,7 @@ memory and lost at the end.`,
 	f.DurationVar(&c.GroupInitialRebalanceDelay, "group-initial-rebalance-delay", 3*time.Second, "wait of an empty group for more members")
 	f.DurationVar(&c.TransactionMaxTimeout, "transaction-max-timeout", 15*time.Minute, "longest timeout of a transaction")
 	f.BoolVar(&c.TransactionTwoPhaseCommit, "transaction-two-phase-commit", false, "let producers take part in two-phase commits, with transactions that have no timeout")
+	f.StringVar(&metrics, "metrics", "", "address for /metrics (Prometheus) and /healthz; port 0 takes a free one, empty serves none")
 	f.StringVar(&level, "log-level", "info", "what to log: debug, info, warn or error")
 	f.StringVar(&profiles, "profile-dir", "", "write pprof profiles of this process into a folder")
 	if err := f.MarkHidden("profile-dir"); err != nil {
@@ -70,7 +71,7 @@ memory and lost at the end.`,
 }
 
 // serve runs the broker until the command's context ends.
-func serve(cmd *cobra.Command, c broker.Config) error {
+func serve(cmd *cobra.Command, c broker.Config, metrics string) error {
 	// The broker gets a context of its own: when it stops, and with what error, is
 	// decided here.
 	b, err := broker.Start(context.WithoutCancel(cmd.Context()), c)
@@ -81,14 +82,26 @@ func serve(cmd *cobra.Command, c broker.Config) error {
 		Ready   bool   `json:"ready"`
 		Address string `json:"address"`
 		DataDir string `json:"dataDir,omitempty"`
-	}{true, b.Addr().String(), c.Dir}
-	if err := newPrinter(cmd).print(ready, "ready: listening on %s", ready.Address); err != nil {
-		return fmt.Errorf("ready line: %w", err)
+		Metrics string `json:"metrics,omitempty"`
+	}{Ready: true, Address: b.Addr().String(), DataDir: c.Dir}
+	closePage := func() error { return nil }
+	text := "ready: listening on " + ready.Address
+	if metrics != "" {
+		page, err := serveMetrics(metrics, b)
+		if err != nil {
+			return errors.Join(err, b.Close())
+		}
+		closePage = page.close
+		ready.Metrics = page.addr()
+		text += ", metrics on " + ready.Metrics
+	}
+	if err := newPrinter(cmd).print(ready, "%s", text); err != nil {
+		return errors.Join(fmt.Errorf("ready line: %w", err), closePage(), b.Close())
 	}
 	// What opening the partitions left behind goes back to the system: a broker that then has nothing to do would
 	// otherwise keep it.
 	settled := time.AfterFunc(time.Second, debug.FreeOSMemory)
 	defer settled.Stop()
 	<-cmd.Context().Done()
-	return b.Close()
+	return errors.Join(closePage(), b.Close())
 }

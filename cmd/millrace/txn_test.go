@@ -127,12 +127,15 @@ func TestHangingTransaction(t *testing.T) {
 	ok(t, "before\n", "produce", "--brokers", s.addr, "orders")
 	s.stop(t, syscall.SIGTERM)
 	forge(t, dir, "orders", 777, 1)
-	s = server(t, dir)
+	s = serverAt(t, dir, "127.0.0.1:0", "--metrics", "127.0.0.1:0")
 	at := []string{"--brokers", s.addr}
 	ok(t, "after\n", append(at, "produce", "orders")...)
 	consume := append(at, "consume", "orders", "--from-beginning", "--max-messages", "2", "--idle", "300ms")
 	if got := ok(t, "", consume...); got != "before\n" {
 		t.Fatalf("behind a hanging transaction: %q", got)
+	}
+	if page := s.page(t, "/metrics"); !strings.Contains(page, "\nmillrace_transactions_hanging{topic=\"orders\"} 1\n") {
+		t.Fatalf("the metrics do not show it:\n%s", page)
 	}
 	out := ok(t, "", append(at, "txn", "hanging", "-o", "json")...)
 	var found openTransaction

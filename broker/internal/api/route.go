@@ -33,9 +33,6 @@ const produceAdvertisedMin = 0
 // place where versions are written down.
 var routes []route
 
-// apiKeys bounds the keys of the protocol; the greatest of Kafka 4.4 is 92.
-const apiKeys = 128
-
 // byKey is routes by API key, for a lookup without a search.
 var byKey [apiKeys]*route
 

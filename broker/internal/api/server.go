@@ -71,6 +71,9 @@ type Setting struct {
 	Type             kmsg.ConfigType
 }
 
+// apiKeys bounds the keys of the protocol; the greatest of Kafka 4.4 is 92.
+const apiKeys = 128
+
 // Server answers the requests of all connections. Its fields are set before the
 // first request and never change.
 type Server struct {
@@ -98,15 +101,6 @@ type Server struct {
 	decoding sync.Mutex // held while a large request is decoded
 
 	served [apiKeys]atomic.Int64 // requests by API key, those that failed too
-}
-
-// Served tells how many requests of each API came in since the start, by the API's name. Requests of unknown APIs or versions, at
-// which the connection ends, do not count.
-func (s *Server) Served(each func(name string, n int64)) {
-	for i := range routes {
-		key := routes[i].key
-		each(kmsg.NameForKey(key), s.served[key].Load())
-	}
 }
 
 // Start must be called before the first request.
