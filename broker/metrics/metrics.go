@@ -28,6 +28,7 @@ type Source interface {
 	Partitions() []broker.PartitionFigures
 	Offline() map[string]string
 	Cleaning() broker.Cleaning
+	Scrubbing() broker.Scrubbing
 	Requests() map[string]int64
 	Connections() int
 	Transactions(context.Context) (broker.TransactionFigures, error)
@@ -81,13 +82,19 @@ var (
 	pinned      = gauge("retention_pinned", "1 for each partition whose oldest segment is kept only by a record dated in the future.", "partition")
 	expired     = counter("producers_expired_total", "Idempotent producers forgotten because they were quiet.")
 
+	scrubbed = counter("scrub_bytes_total", "Bytes of old segments that were read again in search of damage.")
+	rounds   = counter("scrub_rounds_total", "Rounds of that search over all partitions.")
+	damaged  = gauge("scrub_damaged_batches", "Batches that are not as they were written any more, by partition; they are served no more.", "partition")
+	blocked  = gauge("scrub_failing", "1 for each partition that the search could not read to its end.", "partition")
+
 	up = gauge("coordinators_up", "1 when the transaction coordinators answered this scrape.")
 )
 
 var all = []metric{
 	connections, requests, partitions, offline, logBytes, segments, written, unsafe, unstable,
 	ongoing, ending, oldest, undecided, waiting, hanging,
-	retained, compactions, compactIn, compactOut, dirty, failures, failing, pinned, expired, up,
+	retained, compactions, compactIn, compactOut, dirty, failures, failing, pinned, expired,
+	scrubbed, rounds, damaged, blocked, up,
 }
 
 // Describe implements prometheus.Collector.
@@ -114,6 +121,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.logs(ch)
 	c.transactions(ch)
 	c.cleaning(ch)
+	c.scrubbing(ch)
 }
 
 // logs sums the partitions by topic.
@@ -184,6 +192,18 @@ func (c collector) cleaning(ch chan<- prometheus.Metric) {
 	}
 	for name := range sorted(s.Pinned) {
 		pinned.out(ch, 1, name)
+	}
+}
+
+func (c collector) scrubbing(ch chan<- prometheus.Metric) {
+	s := c.source.Scrubbing()
+	scrubbed.out(ch, float64(s.Bytes))
+	rounds.out(ch, float64(s.Rounds))
+	for name, batches := range sorted(s.Damaged) {
+		damaged.out(ch, float64(len(batches)), name)
+	}
+	for name := range sorted(s.Failing) {
+		blocked.out(ch, 1, name)
 	}
 }
 

@@ -40,6 +40,10 @@ func (made) Cleaning() broker.Cleaning {
 	}
 }
 
+func (made) Scrubbing() broker.Scrubbing {
+	return broker.Scrubbing{Rounds: 2, Bytes: 500, Damaged: map[string][]string{"a-0": {"one", "two"}}, Failing: map[string]string{"b-0": "EIO"}}
+}
+
 func (made) Requests() map[string]int64 { return map[string]int64{"Produce": 9, "Fetch": 3} }
 func (made) Connections() int           { return 6 }
 
