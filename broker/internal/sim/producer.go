@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -116,6 +117,9 @@ func (p *producer) send(to partitionOf, items []*item, done func(outcome)) {
 // written is the time of all records: so far back that no clock of a node takes it for a time to come.
 var written = epoch.AddDate(-1, 0, 0)
 
+// padding is what makes records larger: no zeros, as a disk may put there for what it lost.
+var padding = bytes.Repeat([]byte{0xa5}, 600)
+
 // build encodes a batch.
 func (p *producer) build(b *batch) []byte {
 	var builder record.Builder
@@ -124,7 +128,11 @@ func (p *producer) build(b *batch) []byte {
 	})
 	for _, i := range b.items {
 		value := binary.BigEndian.AppendUint64(nil, uint64(i.id))
-		value = append(value, make([]byte, i.id%40)...)
+		size := i.id % 40
+		if i.id%11 == 0 { // over more than one sector of the disk
+			size = 600
+		}
+		value = append(value, padding[:size]...)
 		builder.Append(written.UnixMilli(), nil, value, nil)
 	}
 	out, err := builder.Batch()
