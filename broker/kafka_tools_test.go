@@ -153,7 +153,7 @@ func TestKafkaConfigTool(t *testing.T) {
 	b := brokertest.Start(t, brokertest.OnTCP())
 	createTopic(t, b, "t", 1)
 	for _, step := range []struct{ args, want string }{
-		{"--alter --entity-type topics --entity-name t --add-config retention.ms=77777,cleanup.policy=[compact,delete]", "Completed updating config for topic t."},
+		{"--alter --entity-type topics --entity-name t --add-config millrace.durability=os,retention.ms=77777,cleanup.policy=[compact,delete]", "Completed updating config for topic t."},
 		{"--describe --entity-type topics --entity-name t", "cleanup.policy=compact,delete sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:cleanup.policy=compact,delete, DEFAULT_CONFIG:log.cleanup.policy=delete}"},
 		{"--alter --entity-type topics --entity-name t --delete-config cleanup.policy", "Completed updating config for topic t."},
 		{"--alter --entity-type topics --entity-name t --add-config retention.ms=soon", "InvalidConfigurationException: Invalid value soon for configuration retention.ms: Not a number of type LONG"},
