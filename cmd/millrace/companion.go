@@ -17,6 +17,9 @@ var companions = map[string]func(context.Context, workload.Options) (workload.Ou
 	"history": nil,
 	"bank":    workload.Bank,
 	"copy":    workload.Copy,
+	"counter": workload.Counter,
+	"order":   workload.Order,
+	"unique":  workload.Unique,
 }
 
 // companionResult is what verify prints of one.

@@ -34,8 +34,9 @@ for Kafka, with checks of group offsets and watermarks added. The cluster may be
 that speaks the protocol; disturb it meanwhile as you like, but let it be well when
 the seconds are over: what does not work again within --patience is a finding.
 
---workload bank moves money between partitions, and --workload copy copies a topic as
-a group, exactly once; both know their result in advance and need no history.
+Other workloads know their result in advance and need no history: bank moves money
+between partitions, copy copies a topic as a group, counter adds up what is in it,
+order counts in keys, and unique hands out offsets as ids.
 
 The work is done in rounds of --round seconds, each in fresh topics, read to the end
 and judged on its own. --history keeps what happened, in a text form that --check
@@ -50,7 +51,7 @@ Exit code 1 means that an anomaly was found, or that nothing could be tried.`,
 			companion, known := companions[f.workload]
 			switch {
 			case !known:
-				return badUsage("--workload is %q, must be history, bank or copy", f.workload)
+				return badUsage("--workload is %q, must be history, bank, copy, counter, order or unique", f.workload)
 			case f.check != "":
 				return f.checkFile(cmd)
 			case companion != nil:
@@ -61,7 +62,7 @@ Exit code 1 means that an anomaly was found, or that nothing could be tried.`,
 	}
 	addClientFlags(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.workload, "workload", "history", "what the clients do: history, bank or copy")
+	fl.StringVar(&f.workload, "workload", "history", "what the clients do: history, bank, copy, counter, order or unique")
 	fl.IntVar(&f.seconds, "seconds", 20, "how long the clients work")
 	fl.IntVar(&f.round, "round", 60, "seconds of a round at most")
 	fl.IntVar(&f.options.Clients, "clients", 8, "how many work at the same time")

@@ -147,7 +147,7 @@ func TestVerifyRounds(t *testing.T) {
 func TestVerifyCompanions(t *testing.T) {
 	t.Parallel()
 	s := server(t, t.TempDir())
-	for _, w := range []string{"bank", "copy"} {
+	for _, w := range []string{"bank", "copy", "counter", "order", "unique"} {
 		out := ok(t, "", "verify", "--brokers", s.addr, "--workload", w, "--seconds", "1", "--seed", "7")
 		if !strings.HasPrefix(out, "Seed 7.\n"+w+": ") || !strings.HasSuffix(out, "\nNothing is wrong.\n") {
 			t.Errorf("%s: %s", w, out)

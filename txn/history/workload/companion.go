@@ -71,7 +71,7 @@ func run(ctx context.Context, o Options, c companion) (Outcome, error) {
 	watcher := &observer{field: f, process: f.rec.process()}
 	ends, err := watcher.quiet(reading)
 	if err == nil {
-		err = f.scan(reading, ends, func() {}, func(records []*kgo.Record) {
+		err = f.scan(reading, f.keys, ends, func() {}, func(records []*kgo.Record) {
 			for _, r := range records {
 				if !r.Attrs.IsControl() {
 					c.record(r)

@@ -21,15 +21,32 @@ import (
 // times. In the end both topics must hold the same numbers in the same order: none
 // lost, none twice. Half of the clients are producers.
 func Copy(ctx context.Context, o Options) (Outcome, error) {
-	o.Topics = 2
-	o = o.withDefaults()
-	o.Clients = max(o.Clients, 2)
-	c := &copying{sent: make([]atomic.Int64, o.Partitions), producing: (o.Clients + 1) / 2, got: map[history.Key][]int64{}}
-	c.producers.Add(c.producing)
+	o, c := newCopying(o)
 	return run(ctx, o, c)
 }
 
+func newCopying(o Options) (Options, *copying) {
+	o.Topics = 2
+	o = o.withDefaults()
+	o.Clients = max(o.Clients, 2)
+	c := &copying{sent: make([]atomic.Int64, o.Partitions), producing: (o.Clients + 1) / 2, got: map[history.Key][]int64{}, outputs: identical}
+	c.producers.Add(c.producing)
+	return o, c
+}
+
+// identical is what a copy writes.
+func identical(_ context.Context, _ *field, records []*kgo.Record) ([]*kgo.Record, error) {
+	var out []*kgo.Record
+	for _, r := range records {
+		out = append(out, &kgo.Record{Partition: r.Partition, Value: r.Value})
+	}
+	return out, nil
+}
+
 type copying struct {
+	// outputs makes what a transaction writes of what it reads.
+	outputs func(ctx context.Context, f *field, records []*kgo.Record) ([]*kgo.Record, error)
+
 	producing int            // clients of which the first so many are producers
 	producers sync.WaitGroup // those that are not done
 	sent      []atomic.Int64 // by partition: acknowledged
@@ -202,8 +219,12 @@ func (w *copier) once(stop <-chan struct{}) error {
 	if err := w.session.Begin(); err != nil {
 		return err
 	}
-	for _, r := range records {
-		w.session.Produce(ctx, &kgo.Record{Partition: r.Partition, Value: r.Value}, nil) // a failed one fails the commit
+	out, err := w.outputs(ctx, w.field, records)
+	if err != nil {
+		return err
+	}
+	for _, r := range out {
+		w.session.Produce(ctx, r, nil) // a failed one fails the commit
 	}
 	try := kgo.TransactionEndTry(over(stop) || w.rng.IntN(oneAbort) > 0)
 	committed, err := w.session.End(ctx, try)

@@ -46,12 +46,16 @@ func deadline(ctx context.Context) time.Time {
 	return d
 }
 
-// scan reads all partitions at read_committed from the start to their ends. before and
+// scan reads partitions at read_committed from the start to their ends. before and
 // after are called around each poll; markers are among the records, as they are what
 // ends a partition whose last transaction was aborted.
-func (f *field) scan(ctx context.Context, ends map[history.Key]int64, before func(), after func([]*kgo.Record)) error {
-	at := map[history.Key]int64{}
-	cl, err := kgo.NewClient(append(f.connect(), kgo.ConsumePartitions(starts(f.keys, at)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+func (f *field) scan(ctx context.Context, keys []history.Key, ends map[history.Key]int64, before func(), after func([]*kgo.Record)) error {
+	return f.scanFrom(ctx, keys, map[history.Key]int64{}, ends, before, after)
+}
+
+// scanFrom is scan from the offsets of at, which it moves.
+func (f *field) scanFrom(ctx context.Context, keys []history.Key, at, ends map[history.Key]int64, before func(), after func([]*kgo.Record)) error {
+	cl, err := kgo.NewClient(append(f.connect(), kgo.ConsumePartitions(starts(keys, at)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), kgo.FetchMaxWait(250*time.Millisecond))...)
 	if err != nil {
 		return fmt.Errorf("workload: reader: %w", err)
@@ -59,7 +63,7 @@ func (f *field) scan(ctx context.Context, ends map[history.Key]int64, before fun
 	defer cl.Close()
 	for {
 		left, n := history.Key{}, 0
-		for _, k := range f.keys {
+		for _, k := range keys {
 			if at[k] < ends[k] {
 				left, n = k, n+1
 			}
@@ -93,7 +97,7 @@ func (f *field) drain(ctx context.Context, ends map[history.Key]int64) error {
 	process := f.rec.process()
 	f.rec.add(history.Event{Process: process, Type: history.OK, Kind: history.Assign, Keys: f.keys, FromStart: true})
 	before := func() { f.rec.add(history.Event{Process: process, Type: history.Invoke, Kind: history.Poll}) }
-	err := f.scan(ctx, ends, before, func(records []*kgo.Record) {
+	err := f.scan(ctx, f.keys, ends, before, func(records []*kgo.Record) {
 		step := history.Step{Kind: history.StepPoll}
 		for _, r := range records {
 			if r.Attrs.IsControl() {
