@@ -78,6 +78,7 @@ func (n *node) run() {
 	n.w.log("broker starts, run %d", n.runs)
 	ctx := seam.With(context.Background(), seam.Options{
 		FS: n.disk, Clock: d, Random: n.w, CarryBytes: n.carry, InternalTopics: n.internal,
+		OpenFiles: 3,
 		Serve: func(s listener.Service) {
 			if !of.over {
 				n.api = s.(*api.Server)
