@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/core/vfs"
 )
@@ -58,7 +60,7 @@ func carried(fsys vfs.FS, dir string) (pieces []Piece, generation uint64, names 
 }
 
 // redoCarried brings the files of a folder up to the append journals. Its caller owns j, and nobody has a file open.
-func redoCarried(j *journal) (generation uint64, err error) {
+func redoCarried(j *journal, parallel int) (generation uint64, err error) {
 	pieces, generation, names, err := carried(j.fs, j.dir)
 	if err != nil || len(names) == 0 {
 		return generation, err
@@ -77,7 +79,7 @@ func redoCarried(j *journal) (generation uint64, err error) {
 			synced[p.ID] = max(synced[p.ID], p.Next)
 		}
 	}
-	if err := r.sync(); err != nil {
+	if err := r.sync(parallel); err != nil {
 		return 0, errors.Join(fmt.Errorf("flush: redo: %w", err), r.close())
 	}
 	if err := r.close(); err != nil {
@@ -136,13 +138,23 @@ func (r *redo) owns(folder string, id ID) (bool, error) {
 	return id.Topic == [16]byte{} && text != "" || strings.Contains(text, base64.RawURLEncoding.EncodeToString(id.Topic[:])), nil
 }
 
-func (r *redo) sync() error {
-	for _, name := range r.names() {
-		if err := r.files[name].Sync(); err != nil {
-			return err
+// sync syncs the files, so many at the same time: a thousand partitions may have bytes in an append journal.
+func (r *redo) sync(parallel int) error {
+	names := r.names()
+	var next atomic.Int64
+	errs := make([]error, max(parallel, 1))
+	work := func(worker int) {
+		for i := next.Add(1) - 1; i < int64(len(names)) && errs[worker] == nil; i = next.Add(1) - 1 {
+			errs[worker] = r.files[names[i]].Sync()
 		}
 	}
-	return nil
+	var others sync.WaitGroup
+	for worker := 1; worker < min(parallel, len(names)); worker++ {
+		others.Go(func() { work(worker) })
+	}
+	work(0)
+	others.Wait()
+	return errors.Join(errs...)
 }
 
 func (r *redo) names() []string {

@@ -331,7 +331,10 @@ func (r *carryRig) check(t *testing.T, what string, c carriedCrash, rng *rand.Ra
 	again := vfs.WithFaults(c.disk)
 	at, ops := rng.IntN(20), 0
 	var second *vfs.Mem
+	var mu sync.Mutex // the redo syncs several files at the same time
 	again.OnOp(func(op vfs.Op) {
+		mu.Lock()
+		defer mu.Unlock()
 		if op.Kind&vfs.OpChanges != 0 {
 			if ops == at {
 				second = c.disk.CrashClone(rng.Uint64())

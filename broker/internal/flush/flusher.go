@@ -72,6 +72,7 @@ type Flusher struct {
 	queue    queue // to be flushed on their own
 	rounds   queue // to be carried together
 	carrying bool  // a round is under way
+	failing  bool  // append journals could not be used in the last round; the round's own
 	workers  int
 	idle     int
 	closed   bool
@@ -109,7 +110,11 @@ func New(o Options) (*Flusher, error) {
 		if err != nil {
 			return nil, err
 		}
-		generation, err := redoCarried(j)
+		parallel := o.Parallel
+		if f.driver != nil {
+			parallel = 1
+		}
+		generation, err := redoCarried(j, parallel)
 		if err != nil {
 			return nil, errors.Join(err, j.file.Close())
 		}
@@ -256,9 +261,8 @@ func (f *Flusher) round(list *Handle) {
 	f.fill(r, list)
 	var err error
 	if len(r.entries) > 0 {
-		if err = f.carry.put(r.entries, r.by); err != nil {
-			f.o.Logger.Warn("an append journal can't be written, files are synced on their own", "dir", f.o.Dir, "err", err)
-		}
+		err = f.carry.put(r.entries, r.by)
+		f.tried(err)
 	}
 	for _, h := range r.in {
 		h.carrier.Carried(err)
@@ -280,12 +284,23 @@ func (f *Flusher) round(list *Handle) {
 	}
 }
 
+// tried logs what has changed with the append journals.
+func (f *Flusher) tried(err error) {
+	switch {
+	case err != nil && !f.failing:
+		f.o.Logger.Warn("append journals can't be written, files are synced on their own", "dir", f.o.Dir, "err", err)
+	case err == nil && f.failing:
+		f.o.Logger.Info("append journals can be written again", "dir", f.o.Dir)
+	}
+	f.failing = err != nil
+}
+
 // fill collects the pieces of a round. A handle that is not in it is queued again, to be flushed on its own if it must.
 func (f *Flusher) fill(r *round, list *Handle) {
 	most := int(min(roundMax, f.carry.limit/4))
 	ready, err := f.carry.ready(most + pieceMax(most))
 	if err != nil {
-		f.o.Logger.Warn("an append journal can't be begun, files are synced on their own", "dir", f.o.Dir, "err", err)
+		f.tried(err)
 	}
 	for h := list; h != nil; {
 		next := h.next

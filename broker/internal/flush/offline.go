@@ -117,7 +117,7 @@ func Redo(fsys vfs.FS, dir string) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = redoCarried(j)
+	_, err = redoCarried(j, 1)
 	if cerr := j.file.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("flush: %w", cerr)
 	}
