@@ -59,8 +59,9 @@ func (t *network) latency() time.Duration { return t.w.between(20*time.Microseco
 type repeat int
 
 const (
-	never   repeat = iota
-	sameRun        // only to the broker that it was meant for: a connection ends with it
+	never repeat = iota
+	// sameRun is behind the first time, and to the same run of the broker: what its connection brought before was there then.
+	sameRun
 	always
 )
 
@@ -70,8 +71,9 @@ func (c *conn) send(frame []byte, again repeat) {
 	if !c.open {
 		return
 	}
+	arrived := false
 	c.toNode = max(c.toNode, t.w.now+t.latency())
-	t.w.after(c.toNode-t.w.now, "request", nil, func() { c.arrive(frame, true) })
+	t.w.after(c.toNode-t.w.now, "request", nil, func() { arrived = c.arrive(frame, true) })
 	if t.trouble == 0 || !t.w.chance(t.trouble) {
 		return
 	}
@@ -86,21 +88,22 @@ func (c *conn) send(frame []byte, again repeat) {
 		if again == always {
 			of = nil
 		}
-		t.w.after(late, "repeat", of, func() { c.arrive(frame, false) })
+		t.w.after(late, "repeat", of, func() {
+			if arrived || again == always {
+				c.arrive(frame, false)
+			}
+		})
 	default: // the other direction only: the request is served, the answer never seen
 		t.w.after(t.latency(), "cut", nil, func() { c.cut("by the network") })
 	}
 }
 
 // arrive gives a frame to the broker. The frame is copied, for the broker writes into it. A frame of a connection that was cut
-// may arrive all the same; its answer has nowhere to go.
-func (c *conn) arrive(frame []byte, own bool) {
+// may arrive all the same; its answer has nowhere to go. It tells whether the frame arrived.
+func (c *conn) arrive(frame []byte, own bool) bool {
 	server := c.net.n.api
-	if server == nil || c.net.n.disk.off {
-		return
-	}
-	if own && !c.open && c.net.w.now >= c.lost {
-		return
+	if server == nil || c.net.n.disk.off || own && !c.open && c.net.w.now >= c.lost {
+		return false
 	}
 	of, s := c.net.n.life, &slot{}
 	c.net.w.log("conn %d: request of %d bytes arrives", c.id, len(frame))
@@ -116,6 +119,7 @@ func (c *conn) arrive(frame []byte, own bool) {
 	if err != nil {
 		c.net.w.fail("the broker does not understand its own clients: %w", err)
 	}
+	return true
 }
 
 // answer takes the answer of a request and sends what is ready, in the order of the requests.

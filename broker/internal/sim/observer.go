@@ -16,9 +16,10 @@ type observer struct {
 	o     *oracle
 	views map[place]*view
 	// What is open, as of the image and the run that it was listed for.
-	image *metadata.Image
-	run   int
-	open  []opened
+	image   *metadata.Image
+	run     int
+	open    []opened
+	missing bool // some are offline
 }
 
 // place is a partition of one incarnation of a topic.
@@ -41,7 +42,7 @@ func (b *observer) look() {
 	if b.n.api == nil || b.n.disk.off || b.w.failure != nil {
 		return
 	}
-	if im := b.n.api.Meta.Image(); im != b.image || b.run != b.n.runs {
+	if im := b.n.api.Meta.Image(); im != b.image || b.run != b.n.runs || b.missing {
 		b.list(im)
 	}
 	for _, one := range b.open {
@@ -49,15 +50,15 @@ func (b *observer) look() {
 	}
 }
 
-// list finds the open partitions. One that is offline is looked for again with the next image, or the next run.
+// list finds the open partitions. One that is offline is looked for again.
 func (b *observer) list(im *metadata.Image) {
-	b.image, b.run, b.open = im, b.n.runs, b.open[:0]
+	b.image, b.run, b.open, b.missing = im, b.n.runs, b.open[:0], false
 	for _, name := range im.Names() {
 		t := im.Topic(name)
 		for i := range t.Partitions {
 			p, err := b.n.api.Replicas.GetByID(t.ID, int32(i))
 			if err != nil {
-				b.w.log("%s-%d can not be looked at: %v", name, i, err)
+				b.missing = true
 				continue
 			}
 			at := place{t.ID, int32(i)}
