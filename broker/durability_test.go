@@ -204,3 +204,41 @@ func (p *promises) checkEpochs(starts int32, acknowledged int64) {
 		p.t.Errorf("epoch %d ended at %d, records there are %d", want-1, before.EndOffset, len(p.plain))
 	}
 }
+
+// A change to fsync raises the leader epochs of the topics that it is about, and of no other; a change of something else raises none.
+func TestStricterDurabilityRaisesTheEpoch(t *testing.T) {
+	b := brokertest.Start(t, brokertest.OnTCP(), brokertest.Configure(func(c *broker.Config) { c.Durability = "os" }))
+	createTopic(t, b, "plain", 2)
+	createTopic(t, b, "own", 1)
+	mustAlter(t, b, topicKind, "own", "=millrace.durability interval")
+	epochs := func() string {
+		topics, err := admin(t, b).ListTopics(background(t), "plain", "own") // a new client: one remembers what it has listed
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := topics["plain"].Partitions
+		return fmt.Sprint(plain[0].LeaderEpoch, plain[1].LeaderEpoch, topics["own"].Partitions[0].LeaderEpoch)
+	}
+	for _, step := range []struct {
+		kind         kmsg.ConfigResourceType
+		name, change string
+		want         string
+	}{
+		{topicKind, "plain", "=retention.ms 5000000", "0 0 0"},
+		{topicKind, "plain", "=millrace.durability interval", "0 0 0"},
+		{topicKind, "plain", "=millrace.durability fsync", "1 1 0"},
+		{topicKind, "plain", "=millrace.durability fsync", "1 1 0"},
+		{topicKind, "plain", "!millrace.durability", "1 1 0"}, // relaxed again
+		{brokerKind, "", "=millrace.durability fsync", "2 2 0"},
+		{topicKind, "own", "!millrace.durability", "2 2 1"},
+	} {
+		mustAlter(t, b, step.kind, step.name, step.change)
+		if got := epochs(); got != step.want {
+			t.Errorf("after %s of %q the epochs are %s, want %s", step.change, step.name, got, step.want)
+		}
+	}
+	if code, message := alter(t, b, altering(topicKind, "own", "=retention.ms 1")); code != 0 {
+		t.Error(code, message)
+	}
+	produce(t, b, "plain", 0, idempotentBatch(5, 0, 0, "still served")) // under the new epoch
+}

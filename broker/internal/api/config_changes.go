@@ -38,7 +38,11 @@ func (s *Server) alterResources(c *Call, resources []*resourceChange, validateOn
 				all = append(all, r.changes...)
 			}
 		}
-		return all, nil
+		if len(all) == 0 {
+			return nil, nil
+		}
+		epochs, err := im.Stricter(all, s.Config.Static)
+		return append(all, epochs...), err
 	}, func(_ *metadata.Image, err error) {
 		for _, r := range resources {
 			if r.err == nil && err != nil {

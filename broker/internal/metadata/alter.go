@@ -187,3 +187,27 @@ func differences(before, after map[string]string, change func(name string, value
 	}
 	return out
 }
+
+// Stricter lists the changes that raise the leader epochs of topics whose acknowledgements wait for the sync from given changes on, and
+// did not before. They belong to the same step: if the power goes before what was acknowledged is synced, the epoch tells clients so
+// (KIP-320), although the topic comes back as one that loses nothing.
+func (im *Image) Stricter(changes []Change, static Static) (epochs []Change, err error) {
+	next, err := im.Apply(im.Offset, changes)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range im.Names() {
+		before, after := im.Topic(name), next.Topic(name)
+		if after == nil || !relaxed(im.Settings(before, static)) || relaxed(next.Settings(after, static)) {
+			continue
+		}
+		for i, p := range after.Partitions {
+			epochs = append(epochs, PartitionChange{
+				TopicID: after.ID, Partition: int32(i), Leader: p.Leader, LeaderEpoch: p.LeaderEpoch + 1, Epoch: p.Epoch + 1,
+			})
+		}
+	}
+	return epochs, nil
+}
+
+func relaxed(s Settings) bool { return s.Get(Durability) != DurabilityFsync }
