@@ -76,6 +76,7 @@ func (c Cogrouped[K, A]) Aggregate(init func() A, opts ...Opt) Table[K, A] {
 	a := first.app
 	o := a.collect("cogroup behind "+first.node.Name, opts, forAggregate)
 	t := stored[K, A](a, first.node, "cogroup", o, first.key, nil)
+	t.out = t.behindCache(o)
 	c.each(t.node, func(_ string, p copart[K, A]) { p.attach(t, init, o) })
 	return t
 }

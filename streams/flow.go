@@ -143,7 +143,7 @@ func (s Stream[K, V]) ToTable(opts ...Opt) Table[K, V] {
 	o := a.collect("to-table behind "+s.node.Name, opts, forAggregate)
 	in := s.repartition(o.as, false, o)
 	t := stored(a, in.node, "to-table", o, in.key, in.val)
-	op := &operator.ToTable[K, V]{Node: t.node.Name, Store: t.node.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.out}
+	op := &operator.ToTable[K, V]{Node: t.node.Name, Store: t.node.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.behindCache(o)}
 	in.out.Attach(op.Build)
 	return t
 }

@@ -93,9 +93,27 @@ func keep[K, V, A any](s place[K, V], key *operator.Codec[K], kind string, add o
 	a := s.app
 	o := a.collect(kind+" behind "+s.node.Name, opts, forAggregate)
 	t := stored[K, A](a, s.node, kind, o, key, nil)
-	op := &operator.Aggregate[K, V, A]{Node: t.node.Name, Store: t.node.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Out: t.out}
+	op := &operator.Aggregate[K, V, A]{Node: t.node.Name, Store: t.node.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Out: t.behindCache(o)}
 	s.out.Attach(op.Build)
 	return t
+}
+
+// behindCache is where the node of a table sends updates to: the table's end, or a
+// cache in front of it.
+func (t Table[K, V]) behindCache(o options) *operator.Outlet[K, V] {
+	if o.cached <= 0 {
+		return t.out
+	}
+	t.demand.Raise()
+	return cache(t.app, t.node, t.key, o, t.out)
+}
+
+func cache[K, V any](a *App, n *topology.Node, key *operator.Codec[K], o options, out *operator.Outlet[K, V]) *operator.Outlet[K, V] {
+	n.Detail += " cached"
+	op := &operator.Cache[K, V]{Node: n.Name, Handler: a.handler(o), Key: key, MaxKeys: o.cached, Out: out}
+	in := new(operator.Outlet[K, V])
+	in.Attach(op.Build)
+	return in
 }
 
 // stored adds a node that keeps a table in a store of its own.

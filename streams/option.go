@@ -34,6 +34,7 @@ type options struct {
 	timestamps           any // func(*Record[K, V], time.Time) time.Time
 	cached               int
 	lateTo               string
+	latest               bool
 }
 
 // As names a node, and with it its store and internal topics. Without it the
@@ -71,6 +72,31 @@ func OnError(handler func(context.Context, Failure) Decision) Opt {
 	return Opt{"OnError", func(o *options) { o.onError = handler }}
 }
 
+// LateTo writes records that are late for a windowed aggregation, or a Strict join
+// of streams, to a topic, in the same transaction, besides counting them. It is the
+// source record as it came that is written, with headers __streams.late.topic,
+// partition, offset, node and stream.time.
+func LateTo(topic string) Opt { return Opt{"LateTo", func(o *options) { o.lateTo = topic }} }
+
+// Cached merges the updates of a table between commits: what follows gets of each
+// key only the latest, in order of last changes, and of a row that was made and
+// deleted meanwhile nothing. More than that many keys are not held back: the one
+// that is unchanged the longest goes first. Without it each update goes out. The
+// store itself is not behind the cache: look-ups see every update.
+func Cached(keys int) Opt { return Opt{"Cached", func(o *options) { o.cached = keys }} }
+
+// FromLatest begins a topic that the application has never committed an offset of at
+// its end. Without it reading begins at the start.
+func FromLatest() Opt { return Opt{"FromLatest", func(o *options) { o.latest = true }} }
+
+// TimestampBy takes the time of a source's records from their contents. partition
+// is the highest time so far of the topic's partition, before 1970 if there is none.
+// A result before 1970 drops the record, counted as "no time". Records take their
+// turn among a task's topics by this time.
+func TimestampBy[K, V any](f func(r *Record[K, V], partition time.Time) time.Time) Opt {
+	return Opt{"TimestampBy", func(o *options) { o.timestamps = f }}
+}
+
 // Use lets the functions of an operator, or a processor, reach declared stores
 // and timers through their context.
 func Use(stores ...StoreRef) Opt {
@@ -103,13 +129,14 @@ func collect(opts []Opt, allowed string) (options, error) {
 // Which options mean something where.
 const (
 	forApp        = "OnError"
-	forSource     = "As KeySerde ValSerde OnError"
+	forSource     = "As KeySerde ValSerde OnError TimestampBy FromLatest"
 	forTable      = "As KeySerde ValSerde InMemory Versioned OnError"
 	forStep       = "As OnError Use"
 	forGroup      = "As KeySerde ValSerde OnError"
-	forAggregate  = "As KeySerde ValSerde InMemory OnError"
+	forAggregate  = "As KeySerde ValSerde InMemory Cached OnError"
+	forGlobal     = "As KeySerde ValSerde"
 	forWindows    = "Grace"
-	forWindowed   = "As KeySerde ValSerde InMemory Retention OnError"
+	forWindowed   = "As KeySerde ValSerde InMemory Retention LateTo Cached OnError"
 	forClose      = "As"
 	forStore      = "KeySerde ValSerde InMemory Retention"
 	forVersioned  = "KeySerde ValSerde InMemory"
@@ -121,6 +148,6 @@ const (
 	forTableJoin  = "As Grace InMemory OnError"
 	forForeign    = "As ValSerde InMemory OnError"
 	forJoinWindow = "Grace Strict Retention"
-	forStreamJoin = "As KeySerde InMemory OnError"
+	forStreamJoin = "As KeySerde InMemory LateTo OnError"
 	forSink       = "As KeySerde ValSerde OnError"
 )

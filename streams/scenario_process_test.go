@@ -152,3 +152,31 @@ func init() {
 		left(app.Table[text, text]("l", streams.Versioned(ms(s.Params.HistoryMs))), app.Table[text, text]("r")).To("out")
 	}
 }
+
+func init() {
+	joined := func(v, x text) string { return *v + "+" + *x }
+	scenarioApps["sg_by_key"] = func(app *streams.App, _ *scenario) {
+		app.Stream[text, text]("s").JoinGlobal(app.GlobalTable[text, text]("g"), func(k, _ text) text { return k }, joined).To("out")
+	}
+	scenarioApps["sg_inner"] = func(app *streams.App, _ *scenario) {
+		letter := func(_, v text) text {
+			if l := (*v)[:1]; l != "-" {
+				return &l
+			}
+			return nil
+		}
+		app.Stream[text, text]("s").JoinGlobal(app.GlobalTable[text, text]("g"), letter, joined).To("out")
+	}
+	scenarioApps["extractor_reads_value"] = func(app *streams.App, _ *scenario) {
+		by := func(r *streams.Record[text, *int64], partition time.Time) time.Time {
+			if r.Value == nil {
+				return partition
+			}
+			return time.UnixMilli(*r.Value)
+		}
+		app.Stream[text, *int64]("in", streams.TimestampBy(by)).To("out")
+	}
+	scenarioApps["count_cached_within_one_step"] = func(app *streams.App, _ *scenario) {
+		in(app).FlatMapValues(split).GroupByKey().Count(streams.Cached(1000)).To("out")
+	}
+}

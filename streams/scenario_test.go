@@ -83,11 +83,7 @@ type storeRow struct {
 
 // absent are the rules: a scenario whose operator, or whose description of the
 // topology, says one of these needs what is not there.
-var absent = []struct{ operator, what string }{
-
-	{operator: "stream-globaltable"},
-	{what: "timestamp extractor"}, {what: "record cache"},
-}
+var absent = []struct{ operator, what string }{}
 
 func (s *scenario) absent() bool {
 	return slices.ContainsFunc(absent, func(r struct{ operator, what string }) bool {

@@ -133,14 +133,15 @@ func keepSessions[K, A any](a *App, parent *topology.Node, key *operator.Codec[K
 	t := openWindows[K, A](a, n, o, key)
 	t.sessions, t.windows = true, window.Spec{SizeMs: w.spec.GapMs, GraceMs: w.spec.GraceMs}
 	a.graph.Copartition(parent, parent)
+	t.cache(o)
 	return t, o
 }
 
 // attach adds the node of one stream; part tells those apart that are aggregated
 // together.
 func (w sessionWindows) attach[K, V, A any](s place[K, V], t WTable[K, A], part string, add operator.Adder[K, V, A], merge func() operator.MergeFunc[A], takesNull bool, o options) {
-	op := &operator.SessionAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o),
+	op := &operator.SessionAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o), LateTo: o.lateTo,
 		Spec: w.spec, RetentionMs: o.retention.Milliseconds(),
-		Key: t.key, Value: t.val, Adder: add, Merge: merge, TakesNull: takesNull, Demand: t.demand, Updates: t.out, Closed: t.closed}
+		Key: t.key, Value: t.val, Adder: add, Merge: merge, TakesNull: takesNull, Demand: t.demand, Updates: t.updates, Closed: t.closed}
 	s.out.Attach(op.Build)
 }

@@ -1,7 +1,9 @@
 package streams
 
 import (
+	"errors"
 	"iter"
+	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
 	"github.com/millrace/millrace/streams/internal/task"
@@ -55,18 +57,47 @@ func (a *App) Stream[K, V any](topic string, opts ...Opt) Stream[K, V] {
 	n.Detail = pair[K, V]()
 	s := Stream[K, V]{place: place[K, V]{a, n, new(operator.Outlet[K, V])}}
 	s.key, s.val = codec[K](a, n, "key", o.key, nil), codec[V](a, n, "value", o.val, nil)
-	s.readFrom(topic, a.handler(o))
+	s.readFrom(topic, o, a.handler(o))
 	if _, ok := a.sources[same]; !ok {
 		a.sources[same] = s
 	}
 	return s
 }
 
+// StreamOf reads several topics as one stream, in order of time where they come
+// together in a task. Options are those of each of the topics.
+func (a *App) StreamOf[K, V any](topics []string, opts ...Opt) Stream[K, V] {
+	var all []Stream[K, V]
+	for _, topic := range topics {
+		all = append(all, a.Stream[K, V](topic, opts...))
+	}
+	if len(all) == 0 {
+		a.errs = append(a.errs, errors.New("StreamOf: no topic is given"))
+		return a.Stream[K, V]("", opts...)
+	}
+	return all[0].Merge(all[1:]...)
+}
+
 // readFrom makes the stream's node the source of a topic.
-func (s Stream[K, V]) readFrom(topic string, handler task.Handler) {
+func (s Stream[K, V]) readFrom(topic string, o options, handler task.Handler) {
 	readable(s.app, s.node, "key", s.key)
 	readable(s.app, s.node, "value", s.val)
 	src := &operator.Source[K, V]{Node: s.node.Name, Topic: topic, Handler: handler, Key: s.key, Value: s.val, Out: s.out}
+	s.node.Latest = o.latest
+	if o.timestamps != nil {
+		f, ok := o.timestamps.(func(*Record[K, V], time.Time) time.Time)
+		if !ok {
+			s.app.graph.Fail(s.node, "the records are %s, TimestampBy has a %T", pair[K, V](), o.timestamps)
+		}
+		s.node.Timed = true
+		src.Time = func() operator.TimeFunc[K, V] {
+			var in Record[K, V]
+			return func(r *operator.Record[K, V], partitionMs int64) int64 {
+				in.show(r)
+				return f(&in, time.UnixMilli(partitionMs).UTC()).UnixMilli()
+			}
+		}
+	}
 	s.node.Root = &operator.Root{Topic: topic, Build: src.Build}
 }
 
@@ -207,6 +238,6 @@ func (s Stream[K, V]) cut(name string, o options) far[K, V] {
 	f.key, f.val = codec(s.app, source, "key", o.key, s.key), codec(s.app, source, "value", o.val, s.val)
 	f.near = &operator.To[K, V]{Node: sink.Name, Topic: sink.Topic, Handler: s.app.handler(o), Key: f.key, Value: f.val, Repartition: true}
 	s.out.Attach(f.near.Build)
-	f.readFrom(source.Topic, s.app.handler(o))
+	f.readFrom(source.Topic, options{}, s.app.handler(o))
 	return f
 }

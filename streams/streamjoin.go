@@ -130,11 +130,14 @@ func joinStreams[K, V, VO, VR any](s Stream[K, V], o Stream[K, VO], kind string,
 	}
 	n.Detail += " " + w.String()
 	reach := w.reach(a, n)
+	if n.Topic = opt.lateTo; n.Topic != "" && !reach.Strict {
+		a.graph.Fail(n, "LateTo without Strict: the join drops no record for being late")
+	}
 	key := codec(a, n, "key", opt.key, left.key)
 	readable(a, n, "key", key)
 	next.key = key
 	if self, ok := any(right).(Stream[K, V]); ok && self.out == left.out {
-		op := &operator.SelfJoin[K, V, VR]{Node: n.Name, Handler: a.handler(opt), Reach: reach, Key: key, Out: next.out}
+		op := &operator.SelfJoin[K, V, VR]{Node: n.Name, Handler: a.handler(opt), Reach: reach, LateTo: opt.lateTo, Key: key, Out: next.out}
 		op.New = any(f).(func() operator.PairFunc[K, V, V, VR])
 		op.Rows, op.Value = bufferOf(left, n, "records", reach, opt)
 		left.out.Attach(op.Build)
@@ -142,7 +145,7 @@ func joinStreams[K, V, VO, VR any](s Stream[K, V], o Stream[K, VO], kind string,
 	}
 	a.graph.Link(right.node, n)
 	a.graph.Copartition(left.node, right.node)
-	op := &operator.StreamJoin[K, V, VO, VR]{Node: n.Name, Handler: a.handler(opt), Sides: sides, Reach: reach, Key: key, New: f, Out: next.out}
+	op := &operator.StreamJoin[K, V, VO, VR]{Node: n.Name, Handler: a.handler(opt), Sides: sides, Reach: reach, LateTo: opt.lateTo, Key: key, New: f, Out: next.out}
 	op.LeftRows, op.Left = bufferOf(left, n, "left", reach, opt)
 	op.RightRows, op.Right = bufferOf(right, n, "right", reach, opt)
 	if sides != (operator.Sides{}) {

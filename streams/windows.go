@@ -53,9 +53,11 @@ func (g WGrouped[K, V]) TryAggregate[A any](init func() A, add func(context.Cont
 type WTable[K, V any] struct {
 	place[window.Windowed[K], V]
 	closed *operator.Outlet[window.Windowed[K], V] // end of the final results; out is it too after OnClose
-	key    *operator.Codec[K]
-	val    *operator.Codec[V]
-	demand *operator.Demand // for the old values of rows
+	// updates is where the node sends updates to: out, unless a cache is between.
+	updates *operator.Outlet[window.Windowed[K], V]
+	key     *operator.Codec[K]
+	val     *operator.Codec[V]
+	demand  *operator.Demand // for the old values of rows
 	// windows say what a key on the wire means; sessions carry both their bounds.
 	windows  window.Spec
 	sessions bool
@@ -95,6 +97,7 @@ func keepWindows[K, A any](a *App, parent *topology.Node, key *operator.Codec[K]
 	a.graph.Copartition(parent, parent)
 	t := openWindows[K, A](a, n, o, key)
 	t.windows = w.spec
+	t.cache(o)
 	return t, o
 }
 
@@ -102,15 +105,15 @@ func keepWindows[K, A any](a *App, parent *topology.Node, key *operator.Codec[K]
 // together.
 func (w Windows) attach[K, V, A any](s place[K, V], t WTable[K, A], part string, add operator.Adder[K, V, A], takesNull bool, o options) {
 	if w.sliding {
-		op := &operator.SlidingAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o),
+		op := &operator.SlidingAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o), LateTo: o.lateTo,
 			ReachMs: w.spec.SizeMs - 1, GraceMs: w.spec.GraceMs, RetentionMs: o.retention.Milliseconds(),
-			Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Updates: t.out, Closed: t.closed}
+			Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Updates: t.updates, Closed: t.closed}
 		s.out.Attach(op.Build)
 		return
 	}
-	op := &operator.WindowedAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o),
+	op := &operator.WindowedAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o), LateTo: o.lateTo,
 		Spec: w.spec, RetentionMs: o.retention.Milliseconds(),
-		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Demand: t.demand, Updates: t.out, Closed: t.closed}
+		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Demand: t.demand, Updates: t.updates, Closed: t.closed}
 	s.out.Attach(op.Build)
 }
 
@@ -118,10 +121,20 @@ func (w Windows) attach[K, V, A any](s place[K, V], t WTable[K, A], part string,
 func openWindows[K, A any](a *App, n *topology.Node, o options, key *operator.Codec[K]) WTable[K, A] {
 	t := WTable[K, A]{closed: new(operator.Outlet[window.Windowed[K], A]), demand: new(operator.Demand)}
 	t.place = place[window.Windowed[K], A]{a, n, new(operator.Outlet[window.Windowed[K], A])}
+	t.updates = t.out
+	n.Topic = o.lateTo
 	t.key, t.val = codec(a, n, "key", o.key, key), codec[A](a, n, "value", o.val, nil)
 	readable(a, n, "key", t.key)
 	readable(a, n, "value", t.val)
 	return t
+}
+
+// cache puts a cache between the node and what follows updates of it.
+func (t *WTable[K, V]) cache(o options) {
+	if o.cached > 0 {
+		t.demand.Raise()
+		t.updates = cache(t.app, t.node, t.windowedKey(), o, t.out)
+	}
 }
 
 // OnClose gives only final results: one for each key and window, when the

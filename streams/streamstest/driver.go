@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/streams"
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/internal/topology"
+	"github.com/millrace/millrace/streams/state"
 )
 
 // TB is what a driver needs of testing.TB.
@@ -58,6 +59,7 @@ type Driver struct {
 	app     *streams.App
 	cluster *cluster
 	workers []*worker
+	globals []*global
 	pending []task.Out      // output of the open transaction
 	written []Raw           // committed, not yet given out by Written
 	inner   map[string]bool // topics of the application's own
@@ -127,6 +129,9 @@ func (d *Driver) open() error {
 		d.cluster.create(it.Name, counts.Topics[it.Name])
 		d.inner[it.Name] = true
 	}
+	for i := range top.Globals {
+		d.globals = append(d.globals, &global{Memory: state.NewMemory(), spec: &top.Globals[i]})
+	}
 	for i := range top.Subs {
 		for p := range counts.Tasks[top.Subs[i].Name] {
 			w := d.worker(&top.Subs[i], p)
@@ -147,6 +152,14 @@ func (d *Driver) worker(sub *topology.Sub, partition int32) *worker {
 			return nil
 		},
 		now: func() int64 { return d.now.UnixMilli() },
+		global: func(name string) state.Store {
+			for _, g := range d.globals {
+				if g.spec.Name == name {
+					return g
+				}
+			}
+			return nil
+		},
 		wait: func(ctx context.Context, pause time.Duration) error {
 			d.now = d.now.Add(pause)
 			return ctx.Err()
@@ -245,6 +258,9 @@ func raw(r *task.Record) Raw {
 func (d *Driver) process() error {
 	for busy := true; busy; {
 		busy = false
+		if err := d.follow(); err != nil {
+			return err
+		}
 		for _, w := range d.workers {
 			for d.err == nil {
 				did, err := w.process()

@@ -20,6 +20,7 @@ type worker struct {
 	emit      func(*task.Out) error
 	wait      func(context.Context, time.Duration) error
 	now       func() int64
+	global    func(name string) state.Store
 	asked     bool // the task wants a commit now
 
 	task   task.Task
@@ -57,6 +58,9 @@ func (w *worker) start() error {
 		Store: func(name string) (state.Store, error) {
 			if s := w.stores[name]; s != nil {
 				return s, nil
+			}
+			if g := w.global(name); g != nil {
+				return g, nil
 			}
 			return nil, fmt.Errorf("sub-topology %s has no store %s", w.sub.Name, name)
 		},

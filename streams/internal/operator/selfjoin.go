@@ -14,6 +14,7 @@ type SelfJoin[K, V, VR any] struct {
 	Rows    string // store
 	Handler task.Handler
 	Reach   Reach
+	LateTo  string // see WindowedAggregate
 	Key     *Codec[K]
 	Value   *Codec[V]
 	New     func() PairFunc[K, V, V, VR]
@@ -23,7 +24,7 @@ type SelfJoin[K, V, VR any] struct {
 // Build makes the node of one task.
 func (j *SelfJoin[K, V, VR]) Build(b *Builder) (Sink[K, V], error) {
 	c := &streamJoin[K, VR]{site: b.Site(j.Node, task.Process, j.Handler), clock: b.Clock(j.Node), seq: b.Clock(j.Node + " count"),
-		reach: j.Reach, key: j.Key, nils: NilOf[VR]()}
+		reach: j.Reach, lateTo: j.LateTo, key: j.Key, nils: NilOf[VR]()}
 	var err error
 	if c.next, err = j.Out.Build(b); err != nil {
 		return nil, err
@@ -48,8 +49,7 @@ func (n *selfJoin[K, V, VR]) Push(r *Record[K, V]) error {
 		c.site.drop(dropNullValue)
 		return nil
 	case c.reach.Strict && r.TimeMs+c.reach.GraceMs < c.clock.Ms():
-		c.site.drop(dropLate)
-		return nil
+		return c.site.late(c.lateTo, c.clock)
 	}
 	before := c.clock.Ms()
 	c.clock.Advance(r.TimeMs)

@@ -28,6 +28,7 @@ type SessionAggregate[K, V, A any] struct {
 	Part        string // see WindowedAggregate
 	Store       string
 	Handler     task.Handler
+	LateTo      string // see WindowedAggregate
 	Spec        window.Sessions
 	RetentionMs int64 // from a session's end, at least gap + grace
 	Key         *Codec[K]
@@ -43,7 +44,7 @@ type SessionAggregate[K, V, A any] struct {
 // Build makes the node of one task.
 func (w *SessionAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	n := &sessions[K, V, A]{
-		site: b.Site(w.Node, task.Process, w.Handler), spec: w.Spec, retentionMs: w.RetentionMs,
+		site: b.Site(w.Node, task.Process, w.Handler), spec: w.Spec, retentionMs: w.RetentionMs, lateTo: w.LateTo,
 		key: w.Key, init: w.Adder.Init, add: w.Adder.New(), merge: w.Merge(), nils: NilOf[A](), takesNull: w.TakesNull, wantOld: w.Demand.raised,
 	}
 	rows, err := NewRows(b, n.site, w.Store, w.Value)
@@ -63,6 +64,7 @@ type sessions[K, V, A any] struct {
 	clock       *Clock
 	spec        window.Sessions
 	retentionMs int64
+	lateTo      string
 	key         *Codec[K]
 	init        func() A
 	add         AddFunc[K, V, A]
@@ -112,7 +114,9 @@ func (n *sessions[K, V, A]) Push(r *Record[K, V]) error {
 	case fatal != nil:
 		return fatal
 	case late:
-		n.site.drop(dropLate)
+		if err := n.site.late(n.lateTo, n.clock); err != nil {
+			return err
+		}
 	default:
 		if err := n.replace(r); err != nil {
 			return err

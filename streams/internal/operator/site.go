@@ -25,6 +25,28 @@ func (s *Site) user(f func() error) error {
 
 func (s *Site) drop(reason int) { s.dropped[reason]++ }
 
+// late counts a record that is too late and, where that is asked for, writes the
+// source record to a topic, with headers that say which node and what its time was.
+func (s *Site) late(topic string, clock *Clock) error {
+	s.drop(dropLate)
+	if topic == "" {
+		return nil
+	}
+	const prefix = "__streams.late."
+	r := s.task.current
+	h := append(make([]task.Header, 0, len(r.Headers)+5), r.Headers...)
+	for _, e := range [...][2]string{
+		{"topic", r.Topic},
+		{"partition", strconv.Itoa(int(r.Partition))},
+		{"offset", strconv.FormatInt(r.Offset, 10)},
+		{"node", s.node},
+		{"stream.time", strconv.FormatInt(clock.Ms(), 10)},
+	} {
+		h = append(h, task.Header{Key: prefix + e[0], Value: []byte(e[1])})
+	}
+	return s.task.env.Emit(&task.Out{Topic: topic, Partition: task.ByKey, TimeMs: r.TimeMs, Key: r.Key, Value: r.Value, Headers: h})
+}
+
 func (s *Site) appendDropped(out []task.Dropped) []task.Dropped {
 	for reason, n := range s.dropped {
 		if n > 0 {

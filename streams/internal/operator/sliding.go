@@ -25,6 +25,7 @@ type SlidingAggregate[K, V, A any] struct {
 	Part    string // see WindowedAggregate
 	Store   string
 	Handler task.Handler
+	LateTo  string // see WindowedAggregate
 	// ReachMs is the time between the first and the last millisecond of a window.
 	ReachMs, GraceMs int64
 	RetentionMs      int64 // from a window's last millisecond, at least 2*reach + grace + 1
@@ -39,7 +40,7 @@ type SlidingAggregate[K, V, A any] struct {
 // Build makes the node of one task.
 func (w *SlidingAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	n := &sliding[K, V, A]{
-		site: b.Site(w.Node, task.Process, w.Handler), reachMs: w.ReachMs, graceMs: w.GraceMs, retentionMs: w.RetentionMs,
+		site: b.Site(w.Node, task.Process, w.Handler), reachMs: w.ReachMs, graceMs: w.GraceMs, retentionMs: w.RetentionMs, lateTo: w.LateTo,
 		key: w.Key, init: w.Adder.Init, add: w.Adder.New(), nils: NilOf[A](), wantOld: w.Demand.raised,
 	}
 	rows, err := NewRows(b, n.site, w.Store, w.Value)
@@ -58,6 +59,7 @@ type sliding[K, V, A any] struct {
 	site                          *Site
 	clock                         *Clock
 	reachMs, graceMs, retentionMs int64
+	lateTo                        string
 	key                           *Codec[K]
 	init                          func() A
 	add                           AddFunc[K, V, A]
@@ -100,7 +102,9 @@ func (n *sliding[K, V, A]) Push(r *Record[K, V]) error {
 	n.ends.clock.Advance(r.TimeMs)
 	n.clock.Advance(r.TimeMs)
 	if !n.open(r.TimeMs) {
-		n.site.drop(dropLate)
+		if err := n.site.late(n.lateTo, n.clock); err != nil {
+			return err
+		}
 		return n.moveOn(before)
 	}
 	fatal, err := n.compute(r)

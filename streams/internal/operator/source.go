@@ -3,6 +3,7 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/millrace/millrace/streams/internal/task"
 )
@@ -17,12 +18,22 @@ type Source[K, V any] struct {
 	Handler task.Handler
 	Key     *Codec[K]
 	Value   *Codec[V]
-	Out     *Outlet[K, V]
+	// Time, if set, takes the time of a record from its contents, given the highest
+	// so far of its partition, -1 before the first. Records with a negative time are
+	// dropped.
+	Time func() TimeFunc[K, V]
+	Out  *Outlet[K, V]
 }
+
+// TimeFunc says what time a record has.
+type TimeFunc[K, V any] func(r *Record[K, V], partitionMs int64) int64
 
 // Build makes the node of one task.
 func (s *Source[K, V]) Build(b *Builder) (Entry, error) {
 	n := &source[K, V]{site: b.Site(s.Node, task.Decode, s.Handler), key: s.Key, val: s.Value}
+	if s.Time != nil {
+		n.time, n.clock = s.Time(), b.Clock(s.Node+" extracted")
+	}
 	next, err := s.Out.Build(b)
 	n.next = next
 	return n, err
@@ -34,13 +45,48 @@ type source[K, V any] struct {
 	val  *Codec[V]
 	next Sink[K, V]
 	out  Record[K, V]
+
+	time   TimeFunc[K, V] // nil: the record's own
+	clock  *Clock
+	failed error // of the time of the record that comes next
+}
+
+// timeMs says what time a record has. What goes wrong is found when it is
+// processed.
+func (n *source[K, V]) timeMs(r *task.Record) (ms int64) {
+	if n.time == nil {
+		return r.TimeMs
+	}
+	n.failed = nil
+	var ahead Record[K, V]
+	defer func() {
+		if v := recover(); v != nil {
+			ms, n.failed = r.TimeMs, &task.Panic{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	if decodeRecord(r, n.key, n.val, &ahead) != nil {
+		return r.TimeMs
+	}
+	return n.time(&ahead, n.clock.Ms())
 }
 
 // Process implements Entry.
 func (n *source[K, V]) Process(r *task.Record) error {
+	if n.time != nil {
+		if n.failed != nil {
+			return n.site.once(n.failed)
+		}
+		if r.TimeMs < 0 {
+			n.site.drop(dropNoTime)
+			return nil
+		}
+	}
 	ok, err := decode(n.site, r, n.key, n.val, &n.out)
 	if err != nil || !ok {
 		return err
+	}
+	if n.time != nil {
+		n.clock.Advance(r.TimeMs)
 	}
 	return n.next.Push(&n.out)
 }

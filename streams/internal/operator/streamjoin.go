@@ -40,6 +40,7 @@ type StreamJoin[K, L, R, V any] struct {
 	Handler   task.Handler
 	Sides     Sides
 	Reach     Reach
+	LateTo    string // see WindowedAggregate
 	Key       *Codec[K]
 	Left      *Codec[L]
 	Right     *Codec[R]
@@ -49,16 +50,17 @@ type StreamJoin[K, L, R, V any] struct {
 
 // streamJoin is what the two sides of a task share.
 type streamJoin[K, V any] struct {
-	site  *Site
-	clock *Clock // highest time of both sides
-	seq   *Clock // counts records, for their identity
-	reach Reach
-	key   *Codec[K]
-	nils  Nil[V]
-	next  Sink[K, V]
-	wait  *waiting // nil in an inner join
-	sides [2]loner // by number: right 0, left 1
-	out   Record[K, V]
+	site   *Site
+	clock  *Clock // highest time of both sides
+	seq    *Clock // counts records, for their identity
+	reach  Reach
+	lateTo string
+	key    *Codec[K]
+	nils   Nil[V]
+	next   Sink[K, V]
+	wait   *waiting // nil in an inner join
+	sides  [2]loner // by number: right 0, left 1
+	out    Record[K, V]
 }
 
 // loner is a side of a join that sends waiting records out alone.

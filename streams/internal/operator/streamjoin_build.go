@@ -5,7 +5,7 @@ import "github.com/millrace/millrace/streams/internal/task"
 func (j *StreamJoin[K, L, R, V]) core(b *Builder) (*streamJoin[K, V], error) {
 	return Join(b, j.Out, func() (*streamJoin[K, V], error) {
 		c := &streamJoin[K, V]{site: b.Site(j.Node, task.Process, j.Handler), clock: b.Clock(j.Node), seq: b.Clock(j.Node + " count"),
-			reach: j.Reach, key: j.Key, nils: NilOf[V]()}
+			reach: j.Reach, lateTo: j.LateTo, key: j.Key, nils: NilOf[V]()}
 		var err error
 		if c.next, err = j.Out.Build(b); err != nil {
 			return nil, err

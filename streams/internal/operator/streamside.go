@@ -39,8 +39,7 @@ func (n *streamSide[K, VO, VX, V]) Push(r *Record[K, VO]) error {
 		c.site.drop(dropNullKey)
 		return nil
 	case c.reach.Strict && !r.NullKey && r.TimeMs+c.reach.GraceMs < c.clock.Ms():
-		c.site.drop(dropLate)
-		return nil
+		return c.site.late(c.lateTo, c.clock)
 	}
 	before := c.clock.Ms()
 	if !r.NullKey {

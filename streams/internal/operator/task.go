@@ -28,7 +28,7 @@ type Task struct {
 	fatal    error        // of a store, met inside user code; fails the task after it
 	inits    []func() error
 	closers  []func() error
-	flushes  []func() error
+	flushes  []func() (some bool, err error)
 	timers   [2][]timer // by clock
 	nowMs    int64      // that timers which are being called were called for; see moment
 }
@@ -87,11 +87,15 @@ func (t *Task) Process(r *task.Record) error {
 
 // Flush implements task.Task.
 func (t *Task) Flush() error {
-	for _, flush := range t.flushes {
-		if t.failed != nil {
-			break
+	for some := true; some && t.failed == nil; {
+		some = false // what one node lets go another may hold back
+		for _, flush := range t.flushes {
+			did, err := flush()
+			if some = some || did; err != nil {
+				t.failed = err
+				break
+			}
 		}
-		t.failed = flush()
 	}
 	return t.failed
 }

@@ -22,6 +22,7 @@ type WindowedAggregate[K, V, A any] struct {
 	Part        string // of several streams that are aggregated together, which; else ""
 	Store       string
 	Handler     task.Handler
+	LateTo      string // topic for records that are late; "" drops them
 	Spec        window.Spec
 	RetentionMs int64 // at least size + grace; 0: for ever
 	Key         *Codec[K]
@@ -39,7 +40,7 @@ type WindowedAggregate[K, V, A any] struct {
 // Build makes the node of one task.
 func (w *WindowedAggregate[K, V, A]) Build(b *Builder) (Sink[K, V], error) {
 	n := &windowed[K, V, A]{
-		site: b.Site(w.Node, task.Process, w.Handler), spec: w.Spec, retentionMs: w.RetentionMs,
+		site: b.Site(w.Node, task.Process, w.Handler), spec: w.Spec, retentionMs: w.RetentionMs, lateTo: w.LateTo,
 		key: w.Key, takesNull: w.TakesNull, row: buffer(),
 	}
 	rows, err := NewRows(b, n.site, w.Store, w.Value)
@@ -59,6 +60,7 @@ type windowed[K, V, A any] struct {
 	clock       *Clock
 	spec        window.Spec
 	retentionMs int64
+	lateTo      string
 	key         *Codec[K]
 	takesNull   bool
 	fold        fold[K, V, A]
@@ -91,7 +93,9 @@ func (n *windowed[K, V, A]) Push(r *Record[K, V]) error {
 		}
 	}
 	if late {
-		n.site.drop(dropLate)
+		if err := n.site.late(n.lateTo, n.clock); err != nil {
+			return err
+		}
 	}
 	if n.ends.clock.Ms() == before {
 		return nil

@@ -57,6 +57,18 @@ func (p *plan) inputs(id taskID) []session.TopicPartition {
 	return parts
 }
 
+// latest reports a topic that is read from its end on where nothing says otherwise.
+func (p *plan) latest(topic string) bool {
+	for i := range p.app.Subs {
+		for _, s := range p.app.Subs[i].Sources {
+			if s.Topic == topic {
+				return s.Latest
+			}
+		}
+	}
+	return false
+}
+
 // internal reports a topic that the application has made for itself.
 func (p *plan) internal(topic string) bool {
 	return slices.ContainsFunc(p.app.Internal, func(t topology.InternalTopic) bool { return t.Name == topic })

@@ -28,6 +28,9 @@ func (w *worker) process(ctx context.Context) error {
 			return errRebalance
 		default:
 		}
+		if err := w.followGlobals(); err != nil {
+			return err
+		}
 		n, hurry, err := w.turn(ctx)
 		if err != nil {
 			return err

@@ -184,7 +184,7 @@ func (t *takeover) abandon() error {
 
 // start makes the tasks and lets their inputs flow.
 func (t *takeover) start(ctx context.Context) ([]*active, error) {
-	fresh, err := t.w.cluster.List(ctx, session.Start, t.unknown())
+	fresh, err := t.fresh(ctx)
 	if err != nil {
 		return nil, errors.Join(err, t.abandon())
 	}
@@ -218,15 +218,30 @@ func (t *takeover) abandonOthers(tasks []*active) error {
 	return t.abandon()
 }
 
-// unknown lists the inputs without a committed offset.
-func (t *takeover) unknown() []session.TopicPartition {
-	var parts []session.TopicPartition
-	for part, o := range t.offsets {
-		if o.Next < 0 {
-			parts = append(parts, part)
+// fresh finds where to begin the inputs without a committed offset.
+func (t *takeover) fresh(ctx context.Context) (map[session.TopicPartition]int64, error) {
+	all := map[session.TopicPartition]int64{}
+	for _, latest := range []bool{false, true} {
+		var parts []session.TopicPartition
+		for part, o := range t.offsets {
+			if o.Next < 0 && t.w.plan.latest(part.Topic) == latest {
+				parts = append(parts, part)
+			}
 		}
+		if len(parts) == 0 {
+			continue
+		}
+		bound := session.Start
+		if latest {
+			bound = session.StableEnd
+		}
+		found, err := t.w.cluster.List(ctx, bound, parts)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, found)
 	}
-	return parts
+	return all, nil
 }
 
 // progress is what the task told at its last commit.
@@ -284,7 +299,7 @@ func (w *worker) instantiate(a *active, progress []string) error {
 	var out session.Record
 	env := task.Env{
 		AppID: w.plan.app.AppID, Partition: a.id.unit, Progress: progress,
-		Store: a.find, Context: ctx, Wait: w.wait,
+		Store: func(name string) (state.Store, error) { return w.store(a, name) }, Context: ctx, Wait: w.wait,
 		Now:    func() int64 { return time.Now().UnixMilli() },
 		Commit: func() { w.asked = true },
 		Emit: func(o *task.Out) error {

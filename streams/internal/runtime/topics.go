@@ -51,6 +51,11 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	if err := p.checkSinks(ctx); err != nil {
 		return nil, err
 	}
+	for _, g := range p.app.Globals {
+		if _, ok := found[g.Topic]; !ok {
+			return nil, fmt.Errorf("streams: topic %q of the global table %s does not exist", g.Topic, g.Name)
+		}
+	}
 	external := map[string]int32{}
 	for _, s := range p.app.Subs {
 		for _, src := range s.Sources {
@@ -102,6 +107,9 @@ func (p *preparer) names() []string {
 	}
 	for _, t := range p.app.Internal {
 		names = append(names, t.Name)
+	}
+	for _, g := range p.app.Globals {
+		names = append(names, g.Topic)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

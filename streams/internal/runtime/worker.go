@@ -34,6 +34,7 @@ type worker struct {
 	life     context.Context    // outlives the run's by stopTime: a commit is not cut short by a stop
 	kill     context.CancelFunc // of life
 
+	globals   []*global
 	joined    session.Joined
 	units     []int32
 	tasks     []*active // sorted by id
@@ -134,6 +135,12 @@ func spoil(err error) error {
 // work is the life of a worker: join, take over, process, and again after a
 // rebalance or a failure that leaves nothing behind.
 func (w *worker) work(ctx context.Context) error {
+	if err := w.openGlobals(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	join := true // before anything else
 	for {
 		err := w.once(ctx, join)

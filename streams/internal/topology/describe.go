@@ -21,6 +21,12 @@ func (g *Graph) describe(t *Topology, parts [][]*Node) string {
 			fmt.Fprintf(&b, "  same number of partitions: %s\n", strings.Join(group, ", "))
 		}
 	}
+	if len(t.Globals) > 0 {
+		b.WriteString("\nglobal tables\n")
+	}
+	for _, global := range t.Globals {
+		fmt.Fprintf(&b, "  %s: %s of topic %s\n", global.Name, global.Detail, global.Topic)
+	}
 	b.WriteString("\nstores\n")
 	for _, nodes := range parts {
 		for _, n := range nodes {

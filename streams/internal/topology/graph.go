@@ -22,6 +22,7 @@ type Node struct {
 	Reads   []string       // stores of other nodes
 	Inner   bool           // end of a repartition topic
 	Timed   bool           // of a source: it says what time its records have
+	Latest  bool           // of a source: begin at the end
 
 	children []*Node
 	path     string         // that names of nodes behind this one begin with
@@ -35,6 +36,7 @@ type Graph struct {
 	nodes       []*Node
 	sources     map[string]int // sources by topic, for their names
 	copartition [][]*Node
+	globals     []Global
 	errs        []error
 }
 
@@ -82,6 +84,17 @@ func (g *Graph) Store(name string) *Node {
 	n := &Node{Name: name, Kind: "store", ordinals: map[string]int{}, path: name}
 	g.nodes = append(g.nodes, n)
 	return n
+}
+
+// Global adds a table that every worker has a copy of. It is no node: it belongs to
+// all sub-topologies.
+func (g *Graph) Global(t Global) {
+	for _, other := range g.globals {
+		if other.Name == t.Name {
+			g.Fail(nil, "global table %s: name is used twice; give one of them another with As", t.Name)
+		}
+	}
+	g.globals = append(g.globals, t)
 }
 
 // Link makes a node that was added behind one parent follow another one too.

@@ -18,7 +18,7 @@ func (g *Graph) Plan() (*Topology, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	t := &Topology{AppID: g.appID}
+	t := &Topology{AppID: g.appID, Globals: g.globals}
 	parts := g.parts()
 	for _, nodes := range parts {
 		t.Subs = append(t.Subs, g.sub(nodes))
@@ -98,6 +98,7 @@ func (g *Graph) sub(nodes []*Node) Sub {
 				s.Sources = append(s.Sources, Source{Topic: n.Topic, Internal: n.Inner})
 			}
 			s.Sources[at].Timed = s.Sources[at].Timed || n.Timed
+			s.Sources[at].Latest = s.Sources[at].Latest || n.Latest
 		} else if n.Topic != "" && !slices.Contains(s.Sinks, n.Topic) {
 			s.Sinks = append(s.Sinks, n.Topic)
 		}

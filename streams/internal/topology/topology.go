@@ -7,6 +7,7 @@ type Topology struct {
 	AppID    string
 	Subs     []Sub           // in order of their first source's declaration
 	Internal []InternalTopic // in order of name
+	Globals  []Global        // in order of definition
 	// Text is the topology as people read it, what App.Describe returns.
 	Text string
 }
@@ -33,6 +34,19 @@ type Source struct {
 	// Timed: the task takes the time of a record from its contents; see
 	// task.Task's TimeMs.
 	Timed bool
+	// Latest: where the group has no offset yet, reading begins at the end.
+	Latest bool
+}
+
+// Global is a table of which each worker has a copy of the whole topic. Tasks get
+// it like a store, to read.
+type Global struct {
+	Name  string
+	Topic string
+	// Row turns a record into its row, as Store.FromSource does.
+	Row func(*task.Record) (key, value []byte, ok bool)
+	// Detail is for people.
+	Detail string
 }
 
 // Store is one state store; each task of the sub-topology has its own part.
