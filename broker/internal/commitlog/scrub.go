@@ -20,6 +20,7 @@ type Scrub struct {
 	next int64    // offset that must come at pos
 	// after says that the batch before did not check: what it says of the next offset is not believed.
 	after   bool
+	leap    checked // the place of the batch before, if it left a gap; else its pos is -1
 	damaged bool // a batch of s did not check
 	index   []offsetEntry
 	times   []timeEntry
@@ -76,7 +77,7 @@ func (c *Scrub) begin() bool {
 			continue
 		}
 		c.s, c.base = s, s.base+1
-		c.pos, c.next, c.after, c.damaged = 0, s.base, false, false
+		c.pos, c.next, c.after, c.damaged, c.leap = 0, s.base, false, false, checked{-1, 0}
 		c.index, c.times, c.greatest, c.from = nil, nil, noTimestamp, s.base
 		c.own = s.mem.Load() == nil && c.load()
 		return true
@@ -129,11 +130,11 @@ func (c *Scrub) some(budget int64, did *Scrubbed) error {
 			err = c.l.checkPlace(b, c.next, -1)
 		}
 		if err != nil {
-			var d *DamageError
-			if errors.As(c.l.damaged(s.base, pos, c.next, err), &d) {
-				did.Damage = append(did.Damage, d)
+			if c.leap.pos >= 0 && errors.Is(err, errOffsets) { // one of the two has a wrong offset
+				c.found(did, s, c.leap.pos, c.leap.next, err)
 			}
-			c.damaged, c.after = true, true
+			c.found(did, s, pos, c.next, err)
+			c.damaged, c.after, c.leap.pos = true, true, -1
 			if b == nil && !c.jump(sc, pos) { // no length to go by
 				c.s = nil
 				did.Segments++
@@ -141,12 +142,23 @@ func (c *Scrub) some(budget int64, did *Scrubbed) error {
 			}
 		} else {
 			c.take(b, pos)
+			if c.leap.pos = -1; b.BaseOffset() > c.next && !c.after {
+				c.leap = checked{pos, c.next}
+			}
 			c.next, c.after = b.LastOffset()+1, false
 		}
 		did.Bytes += sc.pos - pos
 		c.pos = sc.pos
 	}
 	return nil
+}
+
+// found notes damage.
+func (c *Scrub) found(did *Scrubbed, s *segment, pos, offset int64, cause error) {
+	var d *DamageError
+	if errors.As(c.l.damaged(s.base, pos, offset, cause), &d) {
+		did.Damage = append(did.Damage, d)
+	}
 }
 
 // jump goes on at the next batch that the index knows.

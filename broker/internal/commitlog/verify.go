@@ -97,6 +97,7 @@ func (l *Log) chain(s *segment, file vfs.File, at checked, last, to int64) (chec
 func (l *Log) verifyRange(s *segment, file vfs.File, at checked, last, end int64) (reached checked, err error) {
 	sc := newScanner(file, at.pos, end)
 	defer sc.done()
+	leap := checked{-1, 0} // the place of the batch before, if it left a gap
 	for {
 		at.pos = sc.pos
 		b, err := sc.next()
@@ -113,11 +114,20 @@ func (l *Log) verifyRange(s *segment, file vfs.File, at checked, last, end int64
 			err = l.checkPlace(b, at.next, last)
 		}
 		if err != nil {
+			if leap.pos >= 0 && errors.Is(err, errOffsets) {
+				at = leap // of a batch that leaps and one that falls back behind it, the first has the wrong offset
+			}
 			return at, l.damaged(s.base, at.pos, max(at.next, s.base), err)
+		}
+		if leap = (checked{-1, 0}); at.next >= 0 && b.BaseOffset() > at.next {
+			leap = at
 		}
 		at.next = b.LastOffset() + 1
 	}
 }
+
+// errOffsets says that a batch does not stand where its offsets belong.
+var errOffsets = errors.New("the batch is out of its place")
 
 // checkPlace checks what the checksum does not cover: the base offset, which must be next or, where that is not known, make the
 // batch end at last, and the leader epoch.
@@ -125,7 +135,7 @@ func (l *Log) checkPlace(b record.Batch, next, last int64) error {
 	base := b.BaseOffset()
 	gap := base > next && !l.mayGap(next)
 	if next >= 0 && (base < next || gap) || next < 0 && b.LastOffset() != last {
-		return fmt.Errorf("the batch has offsets %d to %d, expected is %d", base, b.LastOffset(), max(next, last))
+		return fmt.Errorf("%w: it has offsets %d to %d, expected is %d", errOffsets, base, b.LastOffset(), max(next, last))
 	}
 	return l.checkEpoch(b)
 }
