@@ -183,7 +183,9 @@ func (s *story) verified(disk *vfs.Mem, path string) error {
 	return fmt.Errorf("log verify does not find it, but %q", found)
 }
 
-func compacted(path string) bool { return strings.Contains(path, "__") || strings.Contains(path, "k-0") }
+func compacted(path string) bool {
+	return strings.Contains(path, "__") || strings.Contains(path, "k-0")
+}
 
 // derived are the files that say nothing that the batches do not say.
 var derived = map[string]bool{".index": true, ".timeindex": true, ".txnindex": true, ".snapshot": true, "leader-epoch-checkpoint": true, ".txnsum": true, "cleaner-offset-checkpoint": true}

@@ -21,7 +21,7 @@ type Scrub struct {
 	// after says that the batch before did not check: what it says of the next offset is not believed.
 	after   bool
 	leap    checked // the place of the batch before, if it left a gap; else its pos is -1
-	damaged bool // a batch of s did not check
+	damaged bool    // a batch of s did not check
 	index   []offsetEntry
 	times   []timeEntry
 	own     bool // s has index files, and they could be read so far
