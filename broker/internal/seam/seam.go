@@ -11,6 +11,7 @@ package seam
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/millrace/millrace/broker/internal/listener"
 	"github.com/millrace/millrace/core/clock"
@@ -26,6 +27,10 @@ type Options struct {
 	Limits listener.Limits
 	// CarryBytes is the size of an append journal, see flush.Options; tests of crashes want them to be full now and then.
 	CarryBytes int64
+	// OpenFiles is how many log files stay open without being used, see commitlog.NewFiles.
+	OpenFiles int
+	// RestEvery is how often idle log files are closed, see replicas.Manager.Rest. 0 is 3 seconds.
+	RestEvery time.Duration
 	// Random is where ids come from; nil is crypto/rand.
 	Random io.Reader
 	// Serve is given what answers requests, as the last thing of Start; no listener
