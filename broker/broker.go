@@ -128,7 +128,7 @@ func (b *Broker) start(o seam.Options) error {
 	}
 	manager := replicas.New(replicas.Options{
 		FS: base.fs, Dir: base.dir, Flusher: base.flusher, Clock: base.clock, Logger: base.logger, Durable: base.durable,
-		Static: b.config.static(),
+		Static: b.config.static(), Files: commitlog.NewFiles(o.OpenFiles),
 	})
 	b.replicas = manager
 	server := &api.Server{
@@ -167,6 +167,7 @@ func (b *Broker) start(o seam.Options) error {
 	if err := b.startCleaner(base, manager); err != nil {
 		return err
 	}
+	b.stack.push("closing of idle files", manager.StartResting(o.RestEvery).Close)
 	if err := b.startScrubber(base, manager); err != nil {
 		return err
 	}

@@ -95,8 +95,9 @@ func TryStart(t testing.TB, options ...Option) (*broker.Broker, error) {
 func start(t testing.TB, options []Option) (*broker.Broker, error) {
 	s := settings{
 		config: broker.Config{GroupInitialRebalanceDelay: time.Millisecond, GroupMinSessionTimeout: 10 * time.Millisecond},
-		seam:   seam.Options{Limits: listener.Limits{}, CarryBytes: 64 << 10}, // so small that they are begun anew now and then
-		level:  slog.LevelWarn,
+		seam: seam.Options{Limits: listener.Limits{}, CarryBytes: 64 << 10, // so small that they are begun anew now and then
+			OpenFiles: 8, RestEvery: 50 * time.Millisecond}, // files come and go
+		level: slog.LevelWarn,
 	}
 	for _, o := range options {
 		o(&s)

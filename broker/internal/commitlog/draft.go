@@ -106,7 +106,7 @@ const draftChunk = 256 << 10
 
 // NewDraft begins a segment for what is left of consecutive pieces. Commit or Discard must follow.
 func (l *Log) NewDraft(pieces []Piece) (*Draft, error) {
-	d := &Draft{l: l, pieces: pieces, s: newSegment(l.o.FS, l.o.Dir, pieces[0].Base), changed: len(pieces) > 1}
+	d := &Draft{l: l, pieces: pieces, s: newSegment(l.at, pieces[0].Base), changed: len(pieces) > 1}
 	d.s.fresh()
 	var err error
 	if d.file, err = l.o.FS.Create(d.path()); err != nil {
@@ -160,6 +160,10 @@ func (d *Draft) flush() error {
 
 // Discard gives the draft up. The log is as it was.
 func (d *Draft) Discard() error {
+	d.s.take() // it is the draft's
+	for _, p := range d.pieces {
+		p.s.unpin()
+	}
 	return errors.Join(d.file.Close(), d.l.o.FS.Remove(d.path()))
 }
 
@@ -173,7 +177,7 @@ func (d *Draft) complete() error {
 	}
 	s := d.s
 	s.noteTime(s.mem.Load())
-	s.file.Store(&d.file)
+	s.put(d.file)
 	s.syncedSize = s.size.Load()
 	for _, p := range d.pieces { // rewriting a record makes it no younger
 		s.writtenMs.Store(max(s.writtenMs.Load(), p.s.writtenMs.Load()))
@@ -184,7 +188,7 @@ func (d *Draft) complete() error {
 // pin makes a segment independent of its files' names: its log file is open and its indexes are in memory. So readers who hold it
 // can go on while another segment takes the names. The caller has a reference.
 func (l *Log) pin(s *segment) error {
-	if _, err := s.handle(); err != nil {
+	if err := s.pin(); err != nil {
 		return err
 	}
 	err := s.pinIndexes()

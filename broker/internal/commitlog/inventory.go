@@ -143,7 +143,7 @@ func (r *recovery) segments() error {
 		}
 	}
 	for i, base := range bases {
-		s := newSegment(o.FS, o.Dir, base)
+		s := newSegment(l.at, base)
 		if i+1 < len(bases) && bases[i+1] <= min(r.point.LogStart, l.safe) { // a deletion that did not come to its end
 			if err := s.deleteFiles(); err != nil {
 				return fmt.Errorf("%s: %w", o.Name, err)

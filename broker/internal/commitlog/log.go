@@ -28,6 +28,7 @@ type Options struct {
 	Point   flush.Point // what the recovery journal knows
 	NowMs   int64
 	Logger  *slog.Logger // nil discards
+	Files   *Files       // shared by all logs of a broker; nil closes no file that is not used
 	// NewState makes an empty State, as often as one is needed.
 	NewState func() State
 	// CheckpointBytes is how much may be appended between two checkpoints, which is what a restart reads again. 0 is 16 MiB.
@@ -65,6 +66,7 @@ type origin struct {
 // All others are readers, and need no lock.
 type Log struct {
 	o      origin
+	at     *place
 	logger *slog.Logger
 	state  State
 	config atomic.Pointer[Config]
@@ -278,6 +280,7 @@ func (l *Log) roll(nowMs int64) error {
 	old := l.list()
 	sealed := old[len(old)-2]
 	sealed.noteTime(sealed.mem.Load())
+	sealed.writes.Store(false) // once its file was closed it is only read
 	l.unfinished = append(l.unfinished, sealed)
 	l.starts = append(l.starts, start{l.next, l.state.Snapshot(nil)})
 	return nil
@@ -291,8 +294,9 @@ func (l *Log) begin(base, nowMs int64) error {
 	if err != nil {
 		return err
 	}
-	s := newSegment(l.o.FS, l.o.Dir, base)
-	s.file.Store(&f)
+	s := newSegment(l.at, base)
+	s.writes.Store(true)
+	s.put(f)
 	s.fresh()
 	s.createdMs = nowMs
 	s.writtenMs.Store(nowMs)

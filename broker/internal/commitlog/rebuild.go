@@ -22,7 +22,7 @@ func (l *Log) rebuild(s *segment, cause error) error {
 	}
 	l.logger.Warn("an index is missing or does not fit its log and is built again",
 		"partition", l.o.Name, "segment", s.base, "cause", cause)
-	built := newSegment(l.o.FS, l.o.Dir, s.base)
+	built := newSegment(l.at, s.base)
 	built.fresh()
 	if err := l.replayInto(built, s.base); errors.Is(err, errBadHeader) {
 		return l.damaged(s.base, -1, s.base, err) // it is not the index that is wrong

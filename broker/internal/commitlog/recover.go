@@ -22,11 +22,15 @@ func Open(o Options) (*Log, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Files == nil {
+		o.Files = unbounded()
+	}
 	if o.CheckpointBytes == 0 {
 		o.CheckpointBytes = defaultCheckpointBytes
 	}
 	l := &Log{
 		o:      origin{o.FS, o.Dir, o.Name, o.TopicID, o.NowMs, o.NewState, o.CheckpointBytes},
+		at:     &place{o.FS, o.Dir, o.Files},
 		logger: o.Logger, state: o.NewState(), dirDirty: true,
 	}
 	l.Reconfigure(o.Config)
@@ -34,6 +38,9 @@ func Open(o Options) (*Log, error) {
 	if err := r.run(); err != nil {
 		r.abandon()
 		return nil, err
+	}
+	if err := l.shelve(); err != nil { // only what was synced is closed
+		l.logger.Warn("closing a segment", "partition", o.Name, "err", err)
 	}
 	return l, nil
 }
@@ -51,7 +58,7 @@ type recovery struct {
 	changed bool  // something was cut or removed
 	// doubts are the places from which on nobody knows that batches were durable, in segments that have any.
 	doubts []doubt
-	write   bool  // partition.metadata is missing
+	write  bool // partition.metadata is missing
 }
 
 func (r *recovery) run() error {

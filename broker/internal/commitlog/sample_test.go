@@ -53,7 +53,7 @@ func indexed(t *testing.T, index []byte, size int64) *segment {
 	if err := fs.MkdirAll("d"); err != nil {
 		t.Fatal(err)
 	}
-	s := newSegment(fs, "d", 0)
+	s := newSegment(&place{fs, "d", unbounded()}, 0)
 	s.size.Store(size)
 	if err := vfs.WriteFile(fs, s.path(indexSuffix), index, true); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func BenchmarkFloorOffset(b *testing.B) {
 		file = appendOffsetEntry(file, offsetEntry{i + 1, i * 4096})
 	}
 	fs, dir := vfs.OS(), b.TempDir()
-	s := newSegment(fs, dir, 0)
+	s := newSegment(&place{fs, dir, unbounded()}, 0)
 	s.size.Store(1 << 30)
 	if err := vfs.WriteFile(fs, s.path(indexSuffix), file, false); err != nil {
 		b.Fatal(err)

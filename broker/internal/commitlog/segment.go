@@ -25,8 +25,7 @@ const noTimestamp = -1
 // that look-ups read the files. Readers and the flush hold references; the last one to go closes the file and, if the segment
 // was removed, deletes all its files, so that nobody loses what he reads.
 type segment struct {
-	fs   vfs.FS
-	dir  string
+	*place
 	base int64
 
 	size atomic.Int64 // bytes of whole batches; only the appender raises it, after the write
@@ -40,9 +39,12 @@ type segment struct {
 
 	bad atomic.Pointer[[]*DamageError] // batches that the scrub found damaged, by position; nil for none
 
-	open       sync.Mutex // one opener at a time
-	rebuilding sync.Mutex // one at a time builds the indexes again
-	file       atomic.Pointer[vfs.File]
+	open       sync.Mutex               // one opener or closer at a time
+	rebuilding sync.Mutex               // one at a time builds the indexes again
+	file       atomic.Pointer[vfs.File] // nil while nobody uses it
+	used       atomic.Uint32            // the turn of the last use, see Files
+	writes     atomic.Bool              // the file is opened for writing
+	pinned     bool                     // the file stays open, see pin; under open
 
 	mem     atomic.Pointer[memIndex]               // nil once finished
 	sample  atomic.Pointer[sample]                 // of a finished segment's offset index, taken at the first use
@@ -68,6 +70,13 @@ type segment struct {
 	written     indexSizes // of the index files, complete entries that are in them already
 }
 
+// place is where a log's segments are; they share it.
+type place struct {
+	fs    vfs.FS
+	dir   string
+	files *Files
+}
+
 // indexSizes are the lengths of a segment's index files in bytes.
 type indexSizes struct{ offsets, times, txns int64 }
 
@@ -76,8 +85,8 @@ const unknownTime = math.MinInt64
 // checked is how far, from its beginning, a segment's cold part has been checked: a position and the offset that comes next.
 type checked struct{ pos, next int64 }
 
-func newSegment(fsys vfs.FS, dir string, base int64) *segment {
-	s := &segment{fs: fsys, dir: dir, base: base, firstTime: noTimestamp, maxTimeOffset: base}
+func newSegment(at *place, base int64) *segment {
+	s := &segment{place: at, base: base, firstTime: noTimestamp, maxTimeOffset: base}
 	s.refs.Store(1)
 	s.maxTime.Store(unknownTime)
 	s.headTime.Store(unknownTime)
@@ -114,8 +123,8 @@ func (s *segment) release() error {
 		return nil
 	}
 	var err error
-	if f := s.file.Load(); f != nil {
-		err = (*f).Close()
+	if f := s.take(); f != nil {
+		err = f.Close()
 	}
 	if s.gone.Load() && !s.buried.Load() {
 		err = errors.Join(err, s.deleteFiles())
@@ -133,8 +142,12 @@ func (s *segment) deleteFiles() error {
 	return nil
 }
 
-// handle returns the log file, opened at the first use. The caller has a reference.
+// handle returns the log file, opened at the first use, or again after [Log.Rest]. The caller has a reference, or the append lock of
+// a segment that is in the list, and uses the file for no longer than that.
 func (s *segment) handle() (vfs.File, error) {
+	if turn := s.files.turn.Load(); s.used.Load() != turn {
+		s.used.Store(turn)
+	}
 	if f := s.file.Load(); f != nil {
 		return *f, nil
 	}
@@ -143,12 +156,68 @@ func (s *segment) handle() (vfs.File, error) {
 	if f := s.file.Load(); f != nil {
 		return *f, nil
 	}
-	f, err := s.openRead(logSuffix)
+	open := s.openRead
+	if s.writes.Load() {
+		open = s.openWrite
+	}
+	f, err := open(logSuffix)
 	if err != nil {
 		return nil, err
 	}
-	s.file.Store(&f)
+	s.put(f)
 	return f, nil
+}
+
+// put makes an open file the segment's; it has none.
+func (s *segment) put(f vfs.File) {
+	s.file.Store(&f)
+	s.used.Store(s.files.turn.Load())
+	s.files.open.Add(1)
+}
+
+// take makes the file, if there is one, the caller's.
+func (s *segment) take() vfs.File {
+	f := s.file.Swap(nil)
+	if f == nil {
+		return nil
+	}
+	s.files.open.Add(-1)
+	return *f
+}
+
+// rest takes the file of a segment that is in the list, unless it is in use. Users take their reference first and the file then,
+// and here it is the other way round: whoever has got the file is seen. The append lock is held.
+func (s *segment) rest() vfs.File {
+	if !s.open.TryLock() {
+		return nil
+	}
+	defer s.open.Unlock()
+	f := s.file.Load()
+	if f == nil || s.pinned {
+		return nil
+	}
+	s.file.Store(nil)
+	if s.refs.Load() != 1 { // the list's own
+		s.file.Store(f)
+		return nil
+	}
+	s.files.open.Add(-1)
+	return *f
+}
+
+// pin keeps the log file open until unpin, whoever uses it. The caller has a reference.
+func (s *segment) pin() error {
+	s.open.Lock()
+	s.pinned = true
+	s.open.Unlock()
+	_, err := s.handle()
+	return err
+}
+
+func (s *segment) unpin() {
+	s.open.Lock()
+	s.pinned = false
+	s.open.Unlock()
 }
 
 // openRead opens one of the segment's files, under the name that it has now: a reader may need it when it is on its way out.
@@ -159,6 +228,9 @@ func (s *segment) openRead(suffix string) (vfs.File, error) {
 	}
 	return f, err
 }
+
+// openWrite is openRead for the segment that is appended to, which is never on its way out.
+func (s *segment) openWrite(suffix string) (vfs.File, error) { return s.fs.Open(s.path(suffix)) }
 
 // readFile reads one of the segment's files whole, like openRead.
 func (s *segment) readFile(suffix string) ([]byte, error) {
@@ -175,8 +247,11 @@ func (s *segment) openForAppend() error {
 	if err != nil {
 		return err
 	}
-	if old := s.file.Swap(&f); old != nil {
-		return (*old).Close()
+	old := s.take()
+	s.writes.Store(true)
+	s.put(f)
+	if old != nil {
+		return old.Close()
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 func TestTransactionIndexWithAWrongBit(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem()
-	s := newSegment(mem, ".", 0)
+	s := newSegment(&place{mem, ".", unbounded()}, 0)
 	entries := []isolation.AbortedTxn{
 		{ProducerID: 7, FirstOffset: 2, LastOffset: 9, LastStableOffset: 5}, {ProducerID: 8, FirstOffset: 5, LastOffset: 12, LastStableOffset: 13},
 	}
@@ -66,13 +66,13 @@ func TestTransactionIndexComesFirst(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem()
 	disk := vfs.WithFaults(mem)
-	s := newSegment(disk, ".", 0)
+	s := newSegment(&place{disk, ".", unbounded()}, 0)
 	s.fresh()
 	s.mem.Load().txns.add(isolation.AbortedTxn{ProducerID: 7, FirstOffset: 2, LastOffset: 9, LastStableOffset: 5})
 	cuts := 0
 	disk.OnOp(func(vfs.Op) {
 		for seed := range uint64(20) {
-			left := newSegment(mem.CrashClone(seed), ".", 0)
+			left := newSegment(&place{mem.CrashClone(seed), ".", unbounded()}, 0)
 			_, err := left.fs.Stat(left.path(indexSuffix))
 			if _, err2 := left.fs.Stat(left.path(timeSuffix)); err != nil && err2 != nil {
 				continue

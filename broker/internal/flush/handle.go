@@ -26,6 +26,9 @@ func (h *Handle) filed() {
 	}
 }
 
+// Own asks for a flush of the target's own files, also where an append journal holds what they lack.
+func (h *Handle) Own() { h.file() }
+
 // Carries tells whether append journals take pieces of files in folders of dir.
 func (h *Handle) Carries(dir string) bool {
 	return h.carrier != nil && filepath.Clean(h.f.o.Dir) == dir

@@ -246,6 +246,9 @@ func (p *Partition) readError(err error) error {
 	if errors.Is(err, commitlog.ErrOutOfRange) {
 		return p.errorf(CodeOffsetOutOfRange, "log start offset is %d", p.log.LogStart())
 	}
+	if ended := p.failed.Load(); ended != nil { // since the reader looked; the file may be gone
+		return ended
+	}
 	e := p.storage("read", err)
 	text := e.Error()
 	if last := p.lastReadError.Swap(&text); last == nil || *last != text {

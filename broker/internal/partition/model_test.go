@@ -289,12 +289,13 @@ type load struct {
 	n         int
 	noMarkers bool
 	fail      func(error) bool // whether an error is expected; nil expects none
+	idle      *rand.Rand       // when the partition's files count as idle
 	// ack takes the place of acknowledge, where acknowledged does not mean synced.
 	ack func(last int64, wait bool)
 }
 
 func newLoad(t testing.TB, fsys vfs.FS, r *rig, seed uint64) *load {
-	l := &load{rig: r, m: new(model), rng: rand.New(rand.NewPCG(seed, 99))}
+	l := &load{rig: r, m: new(model), rng: rand.New(rand.NewPCG(seed, 99)), idle: rand.New(rand.NewPCG(seed, 100))}
 	for id := range int64(4) {
 		l.producers = append(l.producers, &sender{id: id, txn: id%2 == 1, codec: record.Codec(id)})
 	}
@@ -406,6 +407,9 @@ func (l *load) trim() {
 
 // step does something.
 func (l *load) step() {
+	if l.idle.IntN(3) == 0 {
+		l.rest()
+	}
 	switch n := l.rng.IntN(40); {
 	case n == 0:
 		l.trim()

@@ -21,9 +21,10 @@ type Options struct {
 	// LeaderEpoch is the epoch under which this broker leads the partition; appended batches carry it.
 	LeaderEpoch int32
 	Log         commitlog.Config
-	Flusher     *flush.Flusher // shared by all partitions of the broker
-	Clock       clock.Clock    // nil is the system's
-	Logger      *slog.Logger   // nil discards
+	Flusher     *flush.Flusher   // shared by all partitions of the broker
+	Files       *commitlog.Files // too; nil keeps files open that are not used
+	Clock       clock.Clock      // nil is the system's
+	Logger      *slog.Logger     // nil discards
 	// Durable says that FS outlives the process. If not, Close saves nothing for a next Open: no checkpoint, no index files. What
 	// an acknowledgement waits for is the same.
 	Durable bool

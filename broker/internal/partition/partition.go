@@ -92,7 +92,7 @@ func Open(o Options) (*Partition, error) {
 	now := p.nowMs()
 	log, err := commitlog.Open(commitlog.Options{
 		FS: o.FS, Dir: filepath.Clean(o.Dir), Name: p.name, TopicID: o.TopicID, Config: o.Log, Point: p.handle.Point(),
-		NowMs: now, Logger: o.Logger,
+		NowMs: now, Logger: o.Logger, Files: o.Files,
 		NewState: func() commitlog.State { return &producers{seenMs: now} },
 	})
 	if err != nil {

@@ -29,11 +29,12 @@ type rig struct {
 	p       *Partition
 	// alone has the partition's files synced on their own; otherwise append journals of a small size carry what they can.
 	alone bool
+	files *commitlog.Files
 }
 
 func newRig(t testing.TB, fsys vfs.FS, c commitlog.Config) *rig {
 	t.Helper()
-	r := &rig{t: t, fs: fsys, config: c, clock: clock.NewManual(time.UnixMilli(1_700_000_000_000))}
+	r := &rig{t: t, fs: fsys, config: c, clock: clock.NewManual(time.UnixMilli(1_700_000_000_000)), files: commitlog.NewFiles(1)}
 	if err := errors.Join(fsys.MkdirAll("data"), fsys.SyncDir("/")); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func (r *rig) tryOpen() (err error) {
 	}
 	r.p, err = Open(Options{
 		FS: r.fs, Dir: filepath.Join("data", "t-0"), Topic: "t", TopicID: topicID, LeaderEpoch: r.epoch, Log: r.config, Durable: true,
-		Flusher: r.flusher, Clock: r.clock, Logger: r.logger,
+		Flusher: r.flusher, Files: r.files, Clock: r.clock, Logger: r.logger,
 	})
 	if err != nil {
 		return errors.Join(err, r.flusher.Close())

@@ -55,7 +55,7 @@ func (m *Manager) open(o opening, im *metadata.Image) *outcome {
 		p, err = partition.Open(partition.Options{
 			FS: m.o.FS, Dir: dir,
 			Topic: o.t.Name, TopicID: o.t.ID, Index: o.index, LeaderEpoch: o.epoch,
-			Log: o.config, Flusher: m.o.Flusher, Clock: m.o.Clock, Logger: m.o.Logger, Durable: m.o.Durable,
+			Log: o.config, Flusher: m.o.Flusher, Files: m.o.Files, Clock: m.o.Clock, Logger: m.o.Logger, Durable: m.o.Durable,
 		})
 	}
 	if err != nil {

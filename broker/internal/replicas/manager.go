@@ -34,6 +34,7 @@ type Options struct {
 	FS      vfs.FS
 	Dir     string // the data folder
 	Flusher *flush.Flusher
+	Files   *commitlog.Files // nil keeps files open that are not used
 	Clock   clock.Clock
 	Logger  *slog.Logger
 	Durable bool
