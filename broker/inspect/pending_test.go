@@ -46,8 +46,10 @@ func TestAppendJournalsOfAPowerCut(t *testing.T) {
 			return f.Severity == Note && strings.HasPrefix(f.File, flush.CarryName)
 		})
 	}
-	if !said() || !said() {
-		t.Fatal("verify does not name the append journals, or has removed them")
+	for range 2 { // looking takes nothing away
+		if !said() {
+			t.Fatal("verify does not name the append journals")
+		}
 	}
 	repairAt(t, cut, ownDir)
 	if n, err := flush.Pending(cut, ownDir); n != 0 || err != nil || said() {
