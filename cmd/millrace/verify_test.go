@@ -55,19 +55,29 @@ func strike(t *testing.T, s *process, sig syscall.Signal) {
 }
 
 // TestVerify: millrace verify finds nothing in a server that is killed and stopped
-// under it, keeps the history, and finds what is wrong with it once it is spoilt. With
-// MILLRACE_SOAK=1 it takes five minutes.
+// under it, on a good network with clients of both versions and on a bad one, keeps
+// the history, and finds what is wrong with it once it is spoilt. With MILLRACE_SOAK=1
+// it takes five minutes.
 func TestVerify(t *testing.T) {
+	for name, network := range map[string][]string{
+		"good network": nil,
+		"bad network":  {"--only-v2", "--cut", "150", "--delay", "100", "--late", "20"},
+	} {
+		t.Run(name, func(t *testing.T) { verifyUnderFire(t, network) })
+	}
+}
+
+func verifyUnderFire(t *testing.T, network []string) {
 	t.Parallel()
-	seconds := 10
+	seconds := 8
 	if os.Getenv("MILLRACE_SOAK") != "" {
 		seconds = 300
 	}
 	seed := seedtest.New(t)
 	dir, name := t.TempDir(), filepath.Join(t.TempDir(), "history.txt")
 	s := server(t, dir)
-	cmd := exec.Command(binary, "verify", "--brokers", s.addr, "--seconds", strconv.Itoa(seconds), "--seed", strconv.FormatUint(seed, 10),
-		"--history", name, "--patience", "2m", "--output", "json")
+	cmd := exec.Command(binary, append([]string{"verify", "--brokers", s.addr, "--seconds", strconv.Itoa(seconds), "--seed", strconv.FormatUint(seed, 10),
+		"--history", name, "--patience", "2m", "--output", "json"}, network...)...)
 	var out, errout bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errout
 	if err := cmd.Start(); err != nil {
