@@ -16,8 +16,6 @@ type author struct {
 	broken   outcome // what ended the transaction early, good for nothing
 }
 
-const partitions = 2
-
 func newAuthor(p *producer, where func() partitionOf, enough func() bool) *author {
 	return &author{producer: p, where: where, enough: enough}
 }

@@ -56,12 +56,12 @@ func (f *faults) next() {
 
 // node ends the run of the broker, in one of the ways in which it can end.
 func (f *faults) node() {
-	switch f.w.rng.IntN(4) {
+	switch f.w.rng.IntN(6) {
 	case 0:
 		f.n.crash(true)
 	case 1:
 		f.n.crash(false)
-	case 2:
+	case 2, 3, 4:
 		if !f.n.life.over {
 			f.n.disk.cutAt = f.n.disk.changes + 1 + f.w.rng.Int64N(30)
 		}

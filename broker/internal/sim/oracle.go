@@ -47,6 +47,9 @@ const (
 	output = "out"
 )
 
+// partitions is how many each topic of clients has.
+const partitions = 2
+
 // owner is who had a transactional id last, and what it was told.
 type owner struct {
 	producer any

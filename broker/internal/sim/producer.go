@@ -118,7 +118,7 @@ func (p *producer) send(to partitionOf, items []*item, done func(outcome)) {
 var written = epoch.AddDate(-1, 0, 0)
 
 // padding is what makes records larger: no zeros, as a disk may put there for what it lost.
-var padding = bytes.Repeat([]byte{0xa5}, 600)
+var padding = bytes.Repeat([]byte{0xa5}, 700)
 
 // build encodes a batch.
 func (p *producer) build(b *batch) []byte {
@@ -129,8 +129,8 @@ func (p *producer) build(b *batch) []byte {
 	for _, i := range b.items {
 		value := binary.BigEndian.AppendUint64(nil, uint64(i.id))
 		size := i.id % 40
-		if i.id%11 == 0 { // over more than one sector of the disk
-			size = 600
+		if i.id%5 == 0 { // over more than one sector of the disk
+			size = 700
 		}
 		value = append(value, padding[:size]...)
 		builder.Append(written.UnixMilli(), nil, value, nil)

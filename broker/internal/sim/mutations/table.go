@@ -116,9 +116,6 @@ var All = []Mutation{
 	{"refused-overtaken", "a batch overtakes one that was refused for now", []Edit{
 		{"broker/internal/partition/guards.go", "any && have.epoch == epoch && have.lowest < sequence", "false && any"},
 	}},
-	{"turns-ignored", "a pipelined request overtakes one that asks the coordinator", []Edit{
-		{"broker/internal/api/produce_turn.go", "	if behind, taken := t.busy[producer]; taken {\n", "	if behind, taken := t.busy[producer]; taken && producer < 0 {\n"},
-	}},
 	{"stable-by-last", "the last stable offset follows the last open transaction", []Edit{
 		{table, "	if t.open.head == nil {\n		return 0, false\n	}\n	return t.open.head.txnFirstOffset, true", "	if t.open.tail == nil {\n		return 0, false\n	}\n	return t.open.tail.txnFirstOffset, true"},
 	}},
