@@ -13,7 +13,7 @@ import (
 
 // workers are the files that keep goroutines of their own, and none under a driver.
 var workers = []string{
-	"flush/flusher.go", "coord/workers.go", "api/waker.go", "cleaner/cleaner.go", "replicas/parallel.go", "metadata/store.go",
+	"flush/flusher.go", "flush/carry_redo.go", "coord/workers.go", "api/waker.go", "cleaner/cleaner.go", "replicas/parallel.go", "metadata/store.go",
 }
 
 // TestNothingEscapes reads the sources of everything that runs in the simulation: a goroutine, the machine's clock or its chance would
