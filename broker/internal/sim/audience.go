@@ -8,8 +8,6 @@ type audience struct {
 	reader
 	o    *oracle
 	seen []got
-	// upTo is how far it has read.
-	upTo int64
 }
 
 func newAudience(p *process, o *oracle, of partitionOf, committedOnly bool) *audience {

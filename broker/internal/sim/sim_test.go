@@ -3,27 +3,39 @@ package sim
 import (
 	"bytes"
 	"log/slog"
+	"math/rand/v2"
+	"os"
 	"testing"
 )
 
-// fixed are the seeds that every run of the tests goes through: the first ones, and those that have found something.
-func fixed(t *testing.T, count uint64) []uint64 {
-	t.Helper()
-	var seeds []uint64
-	for s := range count {
-		seeds = append(seeds, s+1)
+// fresh is how many seeds a run of the tests goes through that nobody has run before, beside the fixed ones.
+const fresh = 0
+
+// seeds are the fixed ones and some fresh ones: many in a soak, none under the race detector, which has nothing to find where there is
+// one goroutine, and makes it slow.
+func seeds() []uint64 {
+	count, more := uint64(500), uint64(fresh)
+	switch {
+	case raceEnabled:
+		count, more = 20, 0
+	case os.Getenv("MILLRACE_SOAK") != "":
+		more = 5000
 	}
-	return seeds
+	var all []uint64
+	for s := range count {
+		all = append(all, s+1)
+	}
+	first := rand.Uint64() >> 16
+	for s := range more {
+		all = append(all, first+s)
+	}
+	return all
 }
 
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	count := uint64(500)
-	if raceEnabled { // there is one goroutine: the detector has nothing to find, and makes it slow
-		count = 20
-	}
 	var records, committed int
-	for _, seed := range fixed(t, count) {
+	for _, seed := range seeds() {
 		r, err := Run(Options{Seed: seed})
 		if err != nil {
 			t.Fatalf("%v\nagain with: go run ./broker/internal/sim/cmd -seed %d -trace", err, seed)
