@@ -91,6 +91,9 @@ func (l *Log) Scan(p Piece, fn func(record.Batch) error) (err error) {
 		if err == nil {
 			err = l.checkPlace(b, next, -1)
 		}
+		if err == nil {
+			err = below(b, p.End)
+		}
 		if err != nil {
 			return l.damaged(p.s.base, pos, next, err)
 		}

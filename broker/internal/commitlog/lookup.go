@@ -193,18 +193,15 @@ func (s *segment) abortedTxns() ([]isolation.AbortedTxn, error) {
 // there. At the end of the segment it gives io.EOF and pos is end. The index entry that the search begins at is compared
 // with the batch it points to, so an index that does not fit is found when it matters: errBadIndex.
 func (s *segment) locate(w *walker, offset int64) (pos int64, err error) {
-	e, err := s.floorOffset(offset - s.base)
+	e, err := s.startAt(w, offset)
 	if err != nil {
 		return 0, err
 	}
 	pos = int64(e.position)
-	for first := true; ; first = false {
+	for {
 		head, size, err := w.at(pos)
 		if err == io.EOF {
 			return w.end, io.EOF
-		}
-		if first && e != (offsetEntry{}) && s.refutes(e, head, err) {
-			return 0, s.badEntry(e)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", s.path(logSuffix), err)
@@ -214,6 +211,24 @@ func (s *segment) locate(w *walker, offset int64) (pos int64, err error) {
 		}
 		pos += size
 	}
+}
+
+// startAt is the last offset entry at or before an offset, compared with its batch; the zero entry when there is none. A wrong entry
+// of a file is errBadIndex. One that is in memory came from the file of the segment that is appended to: it is passed over, as
+// those indexes can not be built again while they grow.
+func (s *segment) startAt(w *walker, offset int64) (offsetEntry, error) {
+	e, err := s.floorOffset(offset - s.base)
+	for err == nil && e != (offsetEntry{}) {
+		head, _, herr := w.at(int64(e.position))
+		if herr == io.EOF || !s.refutes(e, head, herr) {
+			return e, nil
+		}
+		if s.mem.Load() == nil {
+			return offsetEntry{}, s.badEntry(e)
+		}
+		e, err = s.floorOffset(int64(e.relative) - 1)
+	}
+	return e, err
 }
 
 // refutes tells whether what was found at an index entry's position, a header or an error, shows that the entry is wrong.

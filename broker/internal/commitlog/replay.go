@@ -27,6 +27,7 @@ func (r *recovery) replay() error {
 		if i+1 < len(list) {
 			end = list[i+1].base
 		}
+		s.coldEnd = max(end, 0)
 		if end >= 0 && end <= min(r.from, cp.Offset) {
 			if err := r.keep(s); err != nil {
 				return err
@@ -105,7 +106,7 @@ func (r *recovery) segment(s *segment, cp flush.Checkpoint) (cut bool, err error
 		}
 	}
 	if r.next, s.cold = s.base, pos; pos > 0 {
-		r.next = cp.Offset
+		r.next, s.coldEnd = cp.Offset, cp.Offset
 	}
 	if s.mem.Load() != nil {
 		l.unfinished = append(l.unfinished, s)
@@ -194,7 +195,7 @@ func (r *recovery) take(s *segment, b record.Batch, pos, indexed int64) error {
 	if l.epochs.assign(b.LeaderEpoch(), b.BaseOffset()) {
 		l.epochDirty.Store(true)
 	} else if l.compareEpoch(b) != nil {
-		s.cold = s.size.Load() // the file or a header is wrong: who serves this segment finds out which
+		s.cold, s.coldEnd = s.size.Load(), 0 // the file or a header is wrong: who serves this segment finds out which
 	}
 	fresh := b.BaseOffset() >= indexed && s.mem.Load() != nil
 	if fresh {

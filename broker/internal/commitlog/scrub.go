@@ -13,11 +13,12 @@ import (
 // was right when it was written or first served may not be so any more, and nobody reads it. It holds no lock, a reference to a
 // segment only during a step, and opens files of its own, so that old segments hold no descriptors. One goroutine owns it.
 type Scrub struct {
-	l    *Log
-	s    *segment // under way; nil before a segment is begun
-	base int64    // of the next segment to begin, or above
-	pos  int64    // in s
-	next int64    // offset that must come at pos
+	l     *Log
+	s     *segment // under way; nil before a segment is begun
+	base  int64    // of the next segment to begin, or above
+	pos   int64    // in s
+	bound int64    // of the offsets in s: where the next segment begins
+	next  int64    // offset that must come at pos
 	// after says that the batch before did not check: what it says of the next offset is not believed.
 	after   bool
 	leap    checked // the place of the batch before, if it left a gap; else its pos is -1
@@ -72,11 +73,11 @@ func (c *Scrub) begin() bool {
 	if c.s != nil && slices.Contains(list, c.s) {
 		return true
 	}
-	for _, s := range list[:len(list)-1] {
+	for i, s := range list[:len(list)-1] {
 		if s.base < c.base {
 			continue
 		}
-		c.s, c.base = s, s.base+1
+		c.s, c.base, c.bound = s, s.base+1, list[i+1].base
 		c.pos, c.next, c.after, c.damaged, c.leap = 0, s.base, false, false, checked{-1, 0}
 		c.index, c.times, c.greatest, c.from = nil, nil, noTimestamp, s.base
 		c.own = s.mem.Load() == nil && c.load()
@@ -128,6 +129,9 @@ func (c *Scrub) some(budget int64, did *Scrubbed) error {
 		}
 		if err == nil && (!c.after || b.BaseOffset() < c.next) {
 			err = c.l.checkPlace(b, c.next, -1)
+		}
+		if err == nil {
+			err = below(b, c.bound)
 		}
 		if err != nil {
 			if c.leap.pos >= 0 && errors.Is(err, errOffsets) { // one of the two has a wrong offset

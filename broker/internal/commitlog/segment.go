@@ -35,6 +35,7 @@ type segment struct {
 	// cold is how many bytes from the beginning this process has never looked at, and checked how many of them it has by now; see
 	// verify. Set before the segment is published, but for checked.
 	cold    int64
+	coldEnd int64 // the first offset behind the cold bytes; 0 when nobody knows
 	checked atomic.Pointer[checked]
 
 	bad atomic.Pointer[[]*DamageError] // batches that the scrub found damaged, by position; nil for none

@@ -87,7 +87,7 @@ func parseOffsets(p []byte, size int64) (out []offsetEntry, ok bool) {
 	}
 	for ; len(p) > 0; p = p[offsetEntrySize:] {
 		e := parseOffsetEntry(p)
-		if n := len(out); e.relative < 0 || int64(e.position) >= size ||
+		if n := len(out); e.relative < 0 || e.position < 0 || int64(e.position) >= size ||
 			n > 0 && (out[n-1].relative >= e.relative || out[n-1].position >= e.position) {
 			return nil, false
 		}

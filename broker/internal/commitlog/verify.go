@@ -47,11 +47,11 @@ func (l *Log) verifyCold(s *segment, file vfs.File, offset, pos, to int64) (good
 	}
 	start, last := *done, int64(-1)
 	if pos > done.pos {
-		e, err := s.floorOffset(offset - s.base)
+		e, err := s.entryAt(file, offset)
 		if err != nil {
 			return pos, 0, err
 		}
-		if int64(e.position) > done.pos { // locate has compared this entry with its batch
+		if int64(e.position) > done.pos {
 			start, last = checked{int64(e.position), -1}, s.base+int64(e.relative)
 		}
 		if start, err = l.chain(s, file, start, last, pos); err != nil {
@@ -72,6 +72,13 @@ func (l *Log) verifyCold(s *segment, file vfs.File, offset, pos, to int64) (good
 		return reached.pos, reached.next, nil
 	}
 	return pos, 0, err
+}
+
+// entryAt is startAt among the cold bytes.
+func (s *segment) entryAt(file vfs.File, offset int64) (offsetEntry, error) {
+	w := newWalker(file, s.cold)
+	defer w.done()
+	return s.startAt(w, offset)
 }
 
 // chain goes from a place to a batch start further on, by the headers alone, and tells which offset must come there. What the
@@ -113,6 +120,9 @@ func (l *Log) verifyRange(s *segment, file vfs.File, at checked, last, end int64
 		if err == nil {
 			err = l.checkPlace(b, at.next, last)
 		}
+		if err == nil && s.coldEnd > 0 {
+			err = below(b, s.coldEnd)
+		}
 		if err != nil {
 			if leap.pos >= 0 && errors.Is(err, errOffsets) {
 				at = leap // of a batch that leaps and one that falls back behind it, the first has the wrong offset
@@ -124,6 +134,14 @@ func (l *Log) verifyRange(s *segment, file vfs.File, at checked, last, end int64
 		}
 		at.next = b.LastOffset() + 1
 	}
+}
+
+// below checks that a batch ends before the offset that comes behind the file, or the checked part of it.
+func below(b record.Batch, end int64) error {
+	if b.LastOffset() >= end {
+		return fmt.Errorf("%w: it has offsets %d to %d, and %d begins behind it", errOffsets, b.BaseOffset(), b.LastOffset(), end)
+	}
+	return nil
 }
 
 // errOffsets says that a batch does not stand where its offsets belong.

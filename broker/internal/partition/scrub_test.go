@@ -181,19 +181,70 @@ func TestLeapIsNoGap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteAt([]byte{3}, size/3+7); err != nil { // the base offset of the second batch: 1, now 3
-		t.Fatal(err)
+	for _, n := range []int64{1, 2} { // the base offset of the second batch or of the last one has bit 1 or 2 turned
+		if _, err := f.WriteAt([]byte{byte(n ^ 2*n)}, n*size/3+7); err != nil {
+			t.Fatal(err)
+		}
+		p = r.open()
+		got, err := p.Read(ReadOptions{Offset: 0, MaxBytes: 1 << 20})
+		if err != nil || got.Bytes != int(n*size/3) {
+			t.Fatalf("read from 0: %+v, %v, want the batches before %d alone", got, err, n)
+		}
+		got.Release()
+		if _, err := p.Read(ReadOptions{Offset: n, MaxBytes: 1 << 20}); !errors.Is(err, commitlog.ErrDamaged) {
+			t.Fatalf("read from %d: %v, want damage", n, err)
+		}
+		r.close()
+		if _, err := f.WriteAt([]byte{byte(n)}, n*size/3+7); err != nil {
+			t.Fatal(err)
+		}
 	}
-	p = r.open()
-	got, err := p.Read(ReadOptions{Offset: 0, MaxBytes: 1 << 20})
-	if err != nil || got.Bytes != int(size/3) {
-		t.Fatalf("read from 0: %+v, %v, want the first batch alone", got, err)
-	}
-	got.Release()
-	if _, err := p.Read(ReadOptions{Offset: 1, MaxBytes: 1 << 20}); !errors.Is(err, commitlog.ErrDamaged) {
-		t.Fatalf("read from 1: %v, want damage", err)
-	}
+}
+
+// TestActiveIndexWithAWrongBit turns over bits (all of them in the long form) of the index files of the segment that is appended to: its indexes are read at
+// the start, and can not be built again while they grow. All can be read, and look-ups are right.
+func TestActiveIndexWithAWrongBit(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem()
+	config := tiny
+	config.SegmentBytes, config.IndexBytes = 1<<20, 1<<20
+	r := newRig(t, mem, config)
+	p := r.open()
+	fillForScrub(t, p)
+	want := timeAnswers(t, p)
 	r.close()
+	step := 29
+	if seedtest.Soak() {
+		step = 1
+	}
+	for _, suffix := range []string{".index", ".timeindex"} {
+		path := "data/t-0/00000000000000000000" + suffix
+		data, err := vfs.ReadFile(mem, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for bit := 0; bit < len(data)*8; bit += step {
+			left := mem.Clone()
+			wrong := slices.Clone(data)
+			wrong[bit/8] ^= 1 << (bit % 8)
+			if err := vfs.WriteFile(left, path, wrong, true); err != nil {
+				t.Fatal(err)
+			}
+			after := newRig(t, left, config)
+			p := after.open()
+			if got := timeAnswers(t, p); got != want {
+				t.Fatalf("bit %d of %s is wrong, and the answers are\n%s\nwant\n%s", bit, suffix, got, want)
+			}
+			for at := range p.Marks().LogEnd {
+				got, err := p.Read(ReadOptions{Offset: at, MaxBytes: 1, AtLeastOne: true})
+				if err != nil {
+					t.Fatalf("bit %d of %s is wrong: %v", bit, suffix, err)
+				}
+				got.Release()
+			}
+			after.close()
+		}
+	}
 }
 
 // timeAnswers is what look-ups by time and reads of aborted transactions say.
