@@ -17,7 +17,7 @@ func seeds() []uint64 {
 	count, more := uint64(500), uint64(fresh)
 	switch {
 	case raceEnabled:
-		count, more = 20, 0
+		count, more = 10, 0
 	case os.Getenv("MILLRACE_SOAK") != "":
 		more = 5000
 	}
@@ -50,7 +50,11 @@ func TestSeeds(t *testing.T) {
 // TestSameSeedSameTrace is what makes a failure worth anything.
 func TestSameSeedSameTrace(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(10) {
+	count := uint64(10)
+	if raceEnabled {
+		count = 2
+	}
+	for seed := range count {
 		var first, second bytes.Buffer
 		for _, out := range []*bytes.Buffer{&first, &second} {
 			if _, err := Run(Options{Seed: seed, Trace: out, Log: slog.NewTextHandler(out, logAll())}); err != nil {
