@@ -15,6 +15,10 @@ import (
 	"github.com/millrace/millrace/core/vfs"
 )
 
+// redoFiles bounds how many files a redo has open: a broker closes those that it does not use, and may serve more partitions than its
+// process may have files open.
+const redoFiles = 256
+
 // redo is what a restart does with the append journals of a process that did not stop cleanly, before anybody opens a
 // partition: the bytes go to the files that they were appended to, the files are synced, the recovery journal learns that, and the
 // append journals go. Each step may be done again after a crash in the next one.
@@ -67,11 +71,13 @@ func redoCarried(j *journal, parallel int) (generation uint64, err error) {
 	}
 	r := &redo{fs: j.fs, dir: j.dir, state: j.state, topics: map[string]string{}, files: map[string]vfs.File{}}
 	synced := map[ID]int64{}
+	// A file's pieces come in one go and in their order, so that no more files than redoFiles have to be open.
+	slices.SortStableFunc(pieces, func(a, b Piece) int { return strings.Compare(a.File, b.File) })
 	for _, p := range pieces {
 		if p.Next <= j.state[p.ID].Synced { // durable in its own file, which compaction may have replaced since
 			continue
 		}
-		done, err := r.piece(p)
+		done, err := r.piece(p, parallel)
 		if err != nil {
 			return 0, errors.Join(fmt.Errorf("flush: redo of %d bytes at %d of %s: %w", len(p.Data), p.Position, p.File, err), r.close())
 		}
@@ -79,10 +85,7 @@ func redoCarried(j *journal, parallel int) (generation uint64, err error) {
 			synced[p.ID] = max(synced[p.ID], p.Next)
 		}
 	}
-	if err := r.sync(parallel); err != nil {
-		return 0, errors.Join(fmt.Errorf("flush: redo: %w", err), r.close())
-	}
-	if err := r.close(); err != nil {
+	if err := r.settle(parallel); err != nil {
 		return 0, fmt.Errorf("flush: redo: %w", err)
 	}
 	for id, next := range synced {
@@ -100,7 +103,7 @@ func redoCarried(j *journal, parallel int) (generation uint64, err error) {
 }
 
 // piece puts a piece where it belongs; done is false when its partition or segment is not there any more.
-func (r *redo) piece(p Piece) (done bool, err error) {
+func (r *redo) piece(p Piece, parallel int) (done bool, err error) {
 	if !below(p.File) {
 		return false, errors.New("the path leads out of the folder")
 	}
@@ -109,6 +112,11 @@ func (r *redo) piece(p Piece) (done bool, err error) {
 	}
 	f := r.files[p.File]
 	if f == nil {
+		if len(r.files) == redoFiles {
+			if err := r.settle(parallel); err != nil {
+				return false, err
+			}
+		}
 		f, err = r.fs.Open(filepath.Join(r.dir, filepath.FromSlash(p.File)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil // retention took it: a segment is never begun without its name being durable
@@ -137,6 +145,9 @@ func (r *redo) owns(folder string, id ID) (bool, error) {
 	}
 	return id.Topic == [16]byte{} && text != "" || strings.Contains(text, base64.RawURLEncoding.EncodeToString(id.Topic[:])), nil
 }
+
+// settle makes durable what was put into the open files, and closes them.
+func (r *redo) settle(parallel int) error { return errors.Join(r.sync(parallel), r.close()) }
 
 // sync syncs the files, so many at the same time: a thousand partitions may have bytes in an append journal.
 func (r *redo) sync(parallel int) error {
@@ -171,6 +182,6 @@ func (r *redo) close() error {
 	for _, name := range r.names() {
 		err = errors.Join(err, r.files[name].Close())
 	}
-	r.files = nil
+	clear(r.files)
 	return err
 }

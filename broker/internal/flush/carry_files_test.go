@@ -1,0 +1,67 @@
+package flush
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/millrace/millrace/core/vfs"
+)
+
+// TestRedoHoldsFewFiles: a broker that serves more partitions than its process may have files open starts again after a kill, whatever
+// the order in which their bytes came.
+func TestRedoHoldsFewFiles(t *testing.T) {
+	t.Parallel()
+	const n, rounds = 3*redoFiles + 7, 3
+	r := newCarryRig(t, n, 1<<20)
+	for range rounds {
+		var all []<-chan error
+		for _, x := range r.targets {
+			done, err := x.append([]byte("carried "))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, done)
+		}
+		for _, done := range all {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	disk := r.mem.CrashClone(1)
+	faults := vfs.WithFaults(disk)
+	var mu sync.Mutex // the redo syncs several files at the same time
+	open, most, syncs := 0, 0, 0
+	faults.OnOp(func(op vfs.Op) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch op.Kind {
+		case vfs.OpOpen, vfs.OpCreate:
+			open++
+			most = max(most, open)
+		case vfs.OpClose:
+			open--
+		case vfs.OpSync:
+			syncs++
+		}
+	})
+	f, err := New(Options{FS: faults, Dir: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most > redoFiles+10 {
+		t.Errorf("%d files were open at the same time", most)
+	}
+	if syncs > n+10 {
+		t.Errorf("%d syncs for %d files", syncs, n)
+	}
+	for _, x := range r.targets {
+		if have := x.content(t, disk, "d"); string(have) != string(x.written) {
+			t.Fatalf("%s: %q, want %q", x.name, have, x.written)
+		}
+	}
+	if err := errors.Join(f.Close(), r.f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
