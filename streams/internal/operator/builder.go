@@ -51,7 +51,7 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 			return nil, fmt.Errorf("task of partition %d: %w", env.Partition, err)
 		}
 	}
-	for _, init := range t.inits {
+	for _, init := range append(t.inits, t.checks...) {
 		if err := init(); err != nil {
 			return nil, fmt.Errorf("task of partition %d: %w", env.Partition, err)
 		}

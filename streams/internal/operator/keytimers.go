@@ -38,7 +38,7 @@ func OpenTimers[K any](name string, key *Codec[K], clock int) func(*Builder, *Si
 			store, err := openRaw(b, name)
 			c := &keyTimers{store: store, uncertain: true}
 			b.t.timers[clock] = append(b.t.timers[clock], c)
-			b.t.inits = append(b.t.inits, func() error {
+			b.t.checks = append(b.t.checks, func() error {
 				if c.call1 == nil {
 					return fmt.Errorf("timers %s: no processor has set what they call, with OnTimer", name)
 				}

@@ -27,6 +27,7 @@ type Task struct {
 	failed   error        // the first error: a task that failed stays failed
 	fatal    error        // of a store, met inside user code; fails the task after it
 	inits    []func() error
+	checks   []func() error // of what inits must have done
 	closers  []func() error
 	flushes  []func() (some bool, err error)
 	timers   [2][]timer // by clock

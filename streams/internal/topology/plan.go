@@ -109,7 +109,13 @@ func (g *Graph) sub(nodes []*Node) Sub {
 	slices.Sort(s.Sinks)
 	s.Name = s.Sources[0].Topic
 	s.Copartition = g.groups(nodes)
-	s.New = func(env task.Env) (task.Task, error) { return operator.NewTask(env, roots) }
+	s.New = func(env task.Env) (task.Task, error) {
+		t, err := operator.NewTask(env, roots)
+		if err != nil {
+			return nil, err // and not a task that is nil inside
+		}
+		return t, nil
+	}
 	return s
 }
 
