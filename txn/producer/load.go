@@ -29,7 +29,10 @@ func (t *Table) Load(p []byte) error {
 	if n < 0 || n > int64(len(p)/snapshotEntry) {
 		return corrupt("%d entries in %d bytes", n, len(p))
 	}
-	loaded := Table{entries: make(map[int64]*entry, n)}
+	var loaded Table
+	if n > 0 { // most partitions of a broker know nobody, and a map costs them memory
+		loaded.entries = make(map[int64]*entry, n)
+	}
 	var open, quiet []*entry
 	for ; n > 0; n-- {
 		e, err := loadEntry(p[:snapshotEntry])

@@ -61,7 +61,7 @@ func (l *Log) Close() error {
 
 // Delete removes the folder of a closed log. It is renamed first, so that no half of it ever answers to its old name.
 func (l *Log) Delete() error {
-	return DeleteFolder(l.o.FS, l.o.Dir)
+	return DeleteFolder(l.at.fs, l.at.dir)
 }
 
 // DeleteFolder removes the folder of a log that is not open.

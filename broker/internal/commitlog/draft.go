@@ -109,10 +109,10 @@ const draftChunk = 256 << 10
 
 // NewDraft begins a segment for what is left of consecutive pieces. Commit or Discard must follow.
 func (l *Log) NewDraft(pieces []Piece) (*Draft, error) {
-	d := &Draft{l: l, pieces: pieces, s: newSegment(l.at, pieces[0].Base), changed: len(pieces) > 1}
+	d := &Draft{l: l, pieces: pieces, s: newSegment(&l.at, pieces[0].Base), changed: len(pieces) > 1}
 	d.s.fresh()
 	var err error
-	if d.file, err = l.o.FS.Create(d.path()); err != nil {
+	if d.file, err = l.at.fs.Create(d.path()); err != nil {
 		return nil, fmt.Errorf("%s: %w", l.o.Name, err)
 	}
 	return d, nil
@@ -167,7 +167,7 @@ func (d *Draft) Discard() error {
 	for _, p := range d.pieces {
 		p.s.unpin()
 	}
-	return errors.Join(d.file.Close(), d.l.o.FS.Remove(d.path()))
+	return errors.Join(d.file.Close(), d.l.at.fs.Remove(d.path()))
 }
 
 // complete makes the content durable.

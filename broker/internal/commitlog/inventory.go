@@ -13,12 +13,10 @@ import (
 // folder lists the files, and removes what unfinished work of the past has left.
 func (r *recovery) folder() error {
 	o := &r.l.o
-	names, err := o.FS.List(o.Dir)
+	names, err := r.l.at.fs.List(r.l.at.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.l.parent = true
-		if err = o.FS.MkdirAll(o.Dir); err == nil {
-			names, err = o.FS.List(o.Dir)
-		}
+		err = r.l.at.fs.MkdirAll(r.l.at.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.Name, err)
@@ -35,7 +33,7 @@ func (r *recovery) folder() error {
 	for _, name := range names {
 		switch suffix := filepath.Ext(name); suffix {
 		case vfs.TempSuffix, deletedSuffix, cleanedSuffix:
-			if err := o.FS.Remove(filepath.Join(o.Dir, name)); err != nil {
+			if err := r.l.at.fs.Remove(filepath.Join(r.l.at.dir, name)); err != nil {
 				return fmt.Errorf("%s: %w", o.Name, err)
 			}
 			continue
@@ -51,11 +49,11 @@ func (r *recovery) folder() error {
 // metadata compares the folder's topic id.
 func (r *recovery) metadata() error {
 	o := &r.l.o
-	path := filepath.Join(o.Dir, metadataName)
+	path := filepath.Join(r.l.at.dir, metadataName)
 	r.known = max(r.point.Synced, r.point.LogStart)
 	r.l.parent = r.l.parent || r.known == 0
 	if r.names[metadataName] {
-		text, err := vfs.ReadFile(o.FS, path)
+		text, err := vfs.ReadFile(r.l.at.fs, path)
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Name, err)
 		}
@@ -76,7 +74,7 @@ func (r *recovery) metadata() error {
 // writeMetadata begins the file anew; the next flush makes it durable, before anything in the log is.
 func (r *recovery) writeMetadata() error {
 	o := &r.l.o
-	f, err := o.FS.Create(filepath.Join(o.Dir, metadataName))
+	f, err := r.l.at.fs.Create(filepath.Join(r.l.at.dir, metadataName))
 	if err != nil {
 		return err
 	}
@@ -90,13 +88,13 @@ func (r *recovery) writeMetadata() error {
 func (r *recovery) snapshots() error {
 	o, l := &r.l.o, r.l
 	for _, offset := range r.files[snapshotSuffix] {
-		data, err := vfs.ReadFile(o.FS, l.snapshotPath(offset))
+		data, err := vfs.ReadFile(r.l.at.fs, l.snapshotPath(offset))
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Name, err)
 		}
 		if err := o.NewState().Load(data); err != nil {
 			l.logger.Warn("a producer snapshot does not check and is removed", "partition", o.Name, "offset", offset, "err", err)
-			if err := o.FS.Remove(l.snapshotPath(offset)); err != nil {
+			if err := r.l.at.fs.Remove(l.snapshotPath(offset)); err != nil {
 				return fmt.Errorf("%s: %w", o.Name, err)
 			}
 			continue
@@ -118,7 +116,7 @@ func (r *recovery) begin() error {
 		if offset > from {
 			continue
 		}
-		data, err := vfs.ReadFile(o.FS, l.snapshotPath(offset))
+		data, err := vfs.ReadFile(r.l.at.fs, l.snapshotPath(offset))
 		if err == nil {
 			err = l.state.Load(data)
 		}
@@ -143,7 +141,7 @@ func (r *recovery) segments() error {
 		}
 	}
 	for i, base := range bases {
-		s := newSegment(l.at, base)
+		s := newSegment(&l.at, base)
 		if i+1 < len(bases) && bases[i+1] <= min(r.point.LogStart, l.safe) { // a deletion that did not come to its end
 			if err := s.deleteFiles(); err != nil {
 				return fmt.Errorf("%s: %w", o.Name, err)
@@ -161,7 +159,7 @@ func (r *recovery) segments() error {
 			if base >= r.point.LogStart && base < r.known {
 				return r.damage(fileName(base, logSuffix), -1, base, "the file is missing, its %s is there", suffix)
 			}
-			if err := o.FS.Remove(filepath.Join(o.Dir, fileName(base, suffix))); err != nil {
+			if err := r.l.at.fs.Remove(filepath.Join(r.l.at.dir, fileName(base, suffix))); err != nil {
 				return fmt.Errorf("%s: %w", o.Name, err)
 			}
 		}
@@ -173,7 +171,7 @@ func (r *recovery) segments() error {
 		return r.damage(fileName(r.point.LogStart, logSuffix), -1, r.point.LogStart, "the first log file begins at offset %d", list[0].base)
 	}
 	for _, s := range list {
-		info, err := o.FS.Stat(s.path(logSuffix))
+		info, err := r.l.at.fs.Stat(s.path(logSuffix))
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Name, err)
 		}
@@ -189,7 +187,7 @@ func (r *recovery) epochFile() error {
 	o, l := &r.l.o, r.l
 	cause := error(fs.ErrNotExist)
 	if r.names[epochsName] {
-		text, err := vfs.ReadFile(o.FS, filepath.Join(o.Dir, epochsName))
+		text, err := vfs.ReadFile(r.l.at.fs, filepath.Join(r.l.at.dir, epochsName))
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.Name, err)
 		}

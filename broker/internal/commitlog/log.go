@@ -54,8 +54,7 @@ var ErrBroken = errors.New("a failed write could not be undone")
 
 // origin is what a log keeps of its options. There may be ten thousand logs, so what only the opening needs is not kept.
 type origin struct {
-	FS              vfs.FS
-	Dir, Name       string
+	Name            string
 	TopicID         [16]byte
 	NowMs           int64 // of the opening
 	NewState        func() State
@@ -66,7 +65,7 @@ type origin struct {
 // All others are readers, and need no lock.
 type Log struct {
 	o      origin
-	at     *place
+	at     place
 	logger *slog.Logger
 	state  State
 	config atomic.Pointer[Config]
@@ -95,7 +94,6 @@ type Log struct {
 	doomed     []*segment // off the list, their files are still there
 	swap       *swap      // a compacted segment on its way in; giveUp waits for it
 
-	plan      Sync // reused from flush to flush
 	graves    graves
 	snapshots []int64 // files that there are, ascending; the flush owns it
 }
@@ -180,8 +178,7 @@ func (l *Log) Config() *Config { return l.config.Load() }
 
 // Reconfigure takes new settings; they hold from the next append on. The append lock is held.
 func (l *Log) Reconfigure(c Config) {
-	c = c.WithDefaults()
-	l.config.Store(&c)
+	l.config.Store(l.at.files.share(c.WithDefaults()))
 }
 
 // Append writes one batch behind the last one, with one write. The batch has its final bytes and its base offset is Next. On
@@ -289,12 +286,12 @@ func (l *Log) roll(nowMs int64) error {
 // begin creates a segment and puts it at the end of the list. A file of that name can only be an empty one, left by a crash
 // right here: recovery keeps no other.
 func (l *Log) begin(base, nowMs int64) error {
-	path := filepath.Join(l.o.Dir, fileName(base, logSuffix))
-	f, err := l.o.FS.Create(path)
+	path := filepath.Join(l.at.dir, fileName(base, logSuffix))
+	f, err := l.at.fs.Create(path)
 	if err != nil {
 		return err
 	}
-	s := newSegment(l.at, base)
+	s := newSegment(&l.at, base)
 	s.writes.Store(true)
 	s.put(f)
 	s.fresh()

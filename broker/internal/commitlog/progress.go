@@ -1,9 +1,7 @@
 package commitlog
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 
@@ -18,7 +16,7 @@ func (l *Log) SetProgress(p Progress) error {
 	if p == l.progress {
 		return nil
 	}
-	if err := vfs.WriteFile(l.o.FS, filepath.Join(l.o.Dir, progressName), p.encode(), true); err != nil {
+	if err := vfs.WriteFile(l.at.fs, filepath.Join(l.at.dir, progressName), p.encode(), true); err != nil {
 		return fmt.Errorf("%s: %w", l.o.Name, err)
 	}
 	l.rewritten.Store(p.Rewritten)
@@ -31,10 +29,10 @@ func (l *Log) SetProgress(p Progress) error {
 func (r *recovery) loadProgress() error {
 	l := r.l
 	l.progress = Progress{HorizonMs: math.MaxInt64}
-	text, err := vfs.ReadFile(l.o.FS, filepath.Join(l.o.Dir, progressName))
-	if errors.Is(err, fs.ErrNotExist) {
+	if !r.names[progressName] {
 		return nil
 	}
+	text, err := vfs.ReadFile(l.at.fs, filepath.Join(l.at.dir, progressName))
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.o.Name, err)
 	}

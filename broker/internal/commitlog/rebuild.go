@@ -22,7 +22,7 @@ func (l *Log) rebuild(s *segment, cause error) error {
 	}
 	l.logger.Warn("an index is missing or does not fit its log and is built again",
 		"partition", l.o.Name, "segment", s.base, "cause", cause)
-	built := newSegment(l.at, s.base)
+	built := newSegment(&l.at, s.base)
 	built.fresh()
 	if err := l.replayInto(built, s.base); errors.Is(err, errBadHeader) {
 		return l.damaged(s.base, -1, s.base, err) // it is not the index that is wrong
@@ -47,7 +47,7 @@ func (l *Log) replayInto(built *segment, base int64) error {
 	last := max(find(list, base), 0)
 	state, first := l.o.NewState(), last
 	for ; first >= 0; first-- {
-		if data, err := vfs.ReadFile(l.o.FS, l.snapshotPath(list[first].base)); err == nil && state.Load(data) == nil {
+		if data, err := vfs.ReadFile(l.at.fs, l.snapshotPath(list[first].base)); err == nil && state.Load(data) == nil {
 			break
 		}
 		state = l.o.NewState()
@@ -71,7 +71,7 @@ func (l *Log) replayInto(built *segment, base int64) error {
 }
 
 func (l *Log) snapshotPath(offset int64) string {
-	return filepath.Join(l.o.Dir, fileName(offset, snapshotSuffix))
+	return filepath.Join(l.at.dir, fileName(offset, snapshotSuffix))
 }
 
 // replayOne calls fn for every batch of a segment.

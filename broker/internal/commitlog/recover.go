@@ -29,8 +29,8 @@ func Open(o Options) (*Log, error) {
 		o.CheckpointBytes = defaultCheckpointBytes
 	}
 	l := &Log{
-		o:      origin{o.FS, o.Dir, o.Name, o.TopicID, o.NowMs, o.NewState, o.CheckpointBytes},
-		at:     &place{o.FS, o.Dir, o.Files},
+		o:      origin{o.Name, o.TopicID, o.NowMs, o.NewState, o.CheckpointBytes},
+		at:     place{o.FS, o.Dir, o.Files},
 		logger: o.Logger, state: o.NewState(), dirDirty: true,
 	}
 	l.Reconfigure(o.Config)

@@ -121,7 +121,7 @@ func (r *recovery) stateAt(base int64) error {
 	first := max(find(list, base), 0)
 	l.state, r.from = l.o.NewState(), base
 	for ; first >= 0; first-- {
-		data, err := vfs.ReadFile(l.o.FS, l.snapshotPath(list[first].base))
+		data, err := vfs.ReadFile(l.at.fs, l.snapshotPath(list[first].base))
 		if err == nil && l.state.Load(data) == nil {
 			break
 		}

@@ -66,12 +66,12 @@ func (l *Log) place(pieces []Piece) int {
 // Publish makes the draft durable as the one that counts. An error that is Fatal leaves open which of the two does after a crash;
 // any other one leaves the draft to be given back with Abandon.
 func (d *Draft) Publish() error {
-	to := filepath.Join(d.l.o.Dir, swapName(d.pieces))
-	if err := d.l.o.FS.Rename(d.path(), to); err != nil {
+	to := filepath.Join(d.l.at.dir, swapName(d.pieces))
+	if err := d.l.at.fs.Rename(d.path(), to); err != nil {
 		return fmt.Errorf("%s: %w", d.l.o.Name, err)
 	}
-	if err := d.l.o.FS.SyncDir(d.l.o.Dir); err != nil {
-		return &syncError{d.l.o.Dir, err}
+	if err := d.l.at.fs.SyncDir(d.l.at.dir); err != nil {
+		return &syncError{d.l.at.dir, err}
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (l *Log) Settle() error {
 	if err := l.clearPieces(d.pieces); err != nil {
 		return err
 	}
-	if err := l.o.FS.Rename(filepath.Join(l.o.Dir, swapName(d.pieces)), d.s.path(logSuffix)); err != nil {
+	if err := l.at.fs.Rename(filepath.Join(l.at.dir, swapName(d.pieces)), d.s.path(logSuffix)); err != nil {
 		return fmt.Errorf("%s: %w", l.o.Name, err)
 	}
 	w.done = true // the names are right; if the sync below fails the partition ends
@@ -128,8 +128,8 @@ func (l *Log) Settle() error {
 		l.logger.Warn("an index of a compacted segment can't be written", "partition", l.o.Name, "segment", d.s.base, "err", err)
 		mem = nil
 	}
-	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
-		return &syncError{l.o.Dir, err}
+	if err := l.at.fs.SyncDir(l.at.dir); err != nil {
+		return &syncError{l.at.dir, err}
 	}
 	if mem != nil {
 		d.s.mem.Store(nil) // from the files from now on
@@ -144,13 +144,13 @@ func (l *Log) clearPieces(pieces []Piece) error {
 			if i == 0 && suffix == logSuffix {
 				continue
 			}
-			if err := l.o.FS.Remove(p.s.path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := l.at.fs.Remove(p.s.path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s: %w", l.o.Name, err)
 			}
 		}
 	}
-	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
-		return &syncError{l.o.Dir, err}
+	if err := l.at.fs.SyncDir(l.at.dir); err != nil {
+		return &syncError{l.at.dir, err}
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (r *recovery) finishSwap(name string, names []string) ([]string, error) {
 		offset, suffix, own := parseName(other)
 		if other == name || other == log || own && suffix != snapshotSuffix && offset >= base && offset < end {
 			if other != name && other != log {
-				if err := o.FS.Remove(filepath.Join(o.Dir, other)); err != nil {
+				if err := r.l.at.fs.Remove(filepath.Join(r.l.at.dir, other)); err != nil {
 					return nil, fmt.Errorf("%s: %w", o.Name, err)
 				}
 			}
@@ -188,14 +188,14 @@ func (r *recovery) finishSwap(name string, names []string) ([]string, error) {
 		}
 		left = append(left, other)
 	}
-	if err := o.FS.SyncDir(o.Dir); err != nil {
-		return nil, &syncError{o.Dir, err}
+	if err := r.l.at.fs.SyncDir(r.l.at.dir); err != nil {
+		return nil, &syncError{r.l.at.dir, err}
 	}
-	if err := o.FS.Rename(filepath.Join(o.Dir, name), filepath.Join(o.Dir, log)); err != nil {
+	if err := r.l.at.fs.Rename(filepath.Join(r.l.at.dir, name), filepath.Join(r.l.at.dir, log)); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	if err := o.FS.SyncDir(o.Dir); err != nil {
-		return nil, &syncError{o.Dir, err}
+	if err := r.l.at.fs.SyncDir(r.l.at.dir); err != nil {
+		return nil, &syncError{r.l.at.dir, err}
 	}
 	left = append(left, log)
 	slices.Sort(left)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/vfs"
@@ -14,13 +15,19 @@ import (
 // keepSnapshots is how many snapshots inside segments are kept; those at the beginning of a segment live as long as it.
 const keepSnapshots = 2
 
+// plans are those that no flush uses: a log that is silent needs none.
+var plans = sync.Pool{New: func() any { return new(Sync) }}
+
+// keepSnapshotBytes bounds the buffer that a plan keeps.
+const keepSnapshotBytes = 64 << 10
+
 // End is the place up to which Data makes the log durable.
 func (p *Sync) End() Position { return p.end }
 
 // Begin plans a flush of everything appended so far. final asks for a checkpoint in any case, for a clean end. The append lock
 // is held; Done must follow.
 func (l *Log) Begin(final bool) *Sync {
-	p := &l.plan
+	p := plans.Get().(*Sync)
 	*p = Sync{
 		l: l, end: l.End(), logs: p.logs[:0], snapshot: p.snapshot[:0],
 		dir: l.dirDirty, parent: l.parent, meta: l.metaDirty,
@@ -84,13 +91,13 @@ func (p *Sync) Data() error {
 		}
 	}
 	if p.dir {
-		if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
-			return &syncError{l.o.Dir, err}
+		if err := l.at.fs.SyncDir(l.at.dir); err != nil {
+			return &syncError{l.at.dir, err}
 		}
 	}
 	if p.parent {
-		parent := filepath.Dir(l.o.Dir)
-		if err := l.o.FS.SyncDir(parent); err != nil {
+		parent := filepath.Dir(l.at.dir)
+		if err := l.at.fs.SyncDir(parent); err != nil {
 			return &syncError{parent, err}
 		}
 	}
@@ -99,12 +106,12 @@ func (p *Sync) Data() error {
 }
 
 func (l *Log) syncMetadata() error {
-	f, err := l.o.FS.Open(filepath.Join(l.o.Dir, metadataName))
+	f, err := l.at.fs.Open(filepath.Join(l.at.dir, metadataName))
 	if err != nil {
 		return err
 	}
 	if err = f.Sync(); err != nil {
-		err = &syncError{filepath.Join(l.o.Dir, metadataName), err}
+		err = &syncError{filepath.Join(l.at.dir, metadataName), err}
 	}
 	return errors.Join(err, f.Close())
 }
@@ -118,7 +125,7 @@ func (p *Sync) Indexes() (c flush.Checkpoint, ok bool, err error) {
 	}
 	l := p.l
 	if p.epochs != nil {
-		if err := vfs.WriteFile(l.o.FS, filepath.Join(l.o.Dir, epochsName), p.epochs, false); err != nil {
+		if err := vfs.WriteFile(l.at.fs, filepath.Join(l.at.dir, epochsName), p.epochs, false); err != nil {
 			return c, false, err
 		}
 	}
@@ -138,8 +145,8 @@ func (p *Sync) Indexes() (c flush.Checkpoint, ok bool, err error) {
 	if err := l.writeSnapshot(p.end.Offset, p.snapshot); err != nil {
 		return c, false, err
 	}
-	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
-		return c, false, &syncError{l.o.Dir, err}
+	if err := l.at.fs.SyncDir(l.at.dir); err != nil {
+		return c, false, &syncError{l.at.dir, err}
 	}
 	p.made = flush.Checkpoint{
 		Offset: p.end.Offset, Segment: p.end.Segment, Position: p.end.Bytes,
@@ -155,8 +162,9 @@ func Fatal(err error) bool {
 	return errors.As(err, &s) || errors.Is(err, ErrBroken)
 }
 
-// Done ends the flush; Data and Indexes have run, or failed. The append lock is held.
+// Done ends the flush; Data and Indexes have run, or failed. Nothing of p may be used after it. The append lock is held.
 func (p *Sync) Done() error {
+	defer p.free()
 	l := p.l
 	var err error
 	for i, s := range p.logs {
@@ -194,9 +202,17 @@ func (p *Sync) Done() error {
 	return err
 }
 
+func (p *Sync) free() {
+	if cap(p.snapshot) > keepSnapshotBytes {
+		p.snapshot = nil
+	}
+	*p = Sync{logs: p.logs[:0], snapshot: p.snapshot[:0]}
+	plans.Put(p)
+}
+
 // writeSnapshot makes a snapshot durable but for its name.
 func (l *Log) writeSnapshot(offset int64, data []byte) error {
-	if err := vfs.WriteFile(l.o.FS, l.snapshotPath(offset), data, false); err != nil {
+	if err := vfs.WriteFile(l.at.fs, l.snapshotPath(offset), data, false); err != nil {
 		return err
 	}
 	if i, have := slices.BinarySearch(l.snapshots, offset); !have {
@@ -223,7 +239,7 @@ func (l *Log) DropSnapshots() error {
 		if inside++; at >= 0 && inside <= keepSnapshots {
 			continue
 		}
-		if err := l.o.FS.Remove(l.snapshotPath(offset)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := l.at.fs.Remove(l.snapshotPath(offset)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = errors.Join(errs, fmt.Errorf("%s: %w", l.o.Name, err))
 			continue
 		}

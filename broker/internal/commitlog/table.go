@@ -24,7 +24,7 @@ type block[E any] struct {
 func (t *table[E]) add(e E) {
 	b := t.block.Load()
 	if b == nil || int(b.n.Load()) == len(b.entries) {
-		grown := &block[E]{entries: make([]E, 8)}
+		grown := &block[E]{entries: make([]E, 2)}
 		if b != nil {
 			grown.entries = make([]E, 2*len(b.entries))
 			copy(grown.entries, b.entries)

@@ -115,7 +115,7 @@ func (p *Partition) Delete() error {
 			p.logger.Warn("closing a deleted partition", "partition", p.name, "err", err)
 		}
 	}
-	if err := commitlog.DeleteFolder(p.fs, p.dir); err != nil {
+	if err := p.log.Delete(); err != nil {
 		return p.storage("delete", err)
 	}
 	p.handle.Forget()

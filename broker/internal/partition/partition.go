@@ -11,14 +11,11 @@ import (
 	"github.com/millrace/millrace/broker/internal/commitlog"
 	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/clock"
-	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/txn/isolation"
 )
 
 // Partition is one partition of a topic on this broker. All methods are safe for concurrent use.
 type Partition struct {
-	fs     vfs.FS
-	dir    string
 	name   string
 	keeps  bool // FS outlives the process, see Options.Durable
 	clock  clock.Clock
@@ -84,7 +81,7 @@ func Open(o Options) (*Partition, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Partition{
-		fs: o.FS, dir: o.Dir, keeps: o.Durable, name: fmt.Sprintf("%s-%d", o.Topic, o.Index), clock: o.Clock, logger: o.Logger,
+		keeps: o.Durable, name: fmt.Sprintf("%s-%d", o.Topic, o.Index), clock: o.Clock, logger: o.Logger,
 		role: Leader{o.LeaderEpoch},
 	}
 	p.handle = o.Flusher.Register(flush.ID{Topic: o.TopicID, Partition: o.Index}, p)

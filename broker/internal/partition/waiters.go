@@ -12,8 +12,10 @@ type waiters struct {
 	err   error // set once the watermark will not move any more
 
 	running sync.Mutex // one at a time calls those who wait
-	ready   []waiter   // its buffer
 }
+
+// ready are buffers for those who are called.
+var ready = sync.Pool{New: func() any { return new([]waiter) }}
 
 type waiter struct {
 	offset int64
@@ -61,14 +63,20 @@ func (w *waiters) take(to int64, err error) {
 	defer w.running.Unlock()
 	w.mu.Lock()
 	n := sort.Search(len(w.queue), func(i int) bool { return w.queue[i].offset >= to })
-	ready := append(w.ready[:0], w.queue[:n]...)
+	if n == 0 {
+		w.mu.Unlock()
+		return
+	}
+	buf := ready.Get().(*[]waiter)
+	called := append((*buf)[:0], w.queue[:n]...)
 	left := copy(w.queue, w.queue[n:])
 	clear(w.queue[left:])
 	w.queue = w.queue[:left]
 	w.mu.Unlock()
-	for i := range ready {
-		ready[i].fn(err)
-		ready[i] = waiter{}
+	for i := range called {
+		called[i].fn(err)
+		called[i] = waiter{}
 	}
-	w.ready = ready
+	*buf = called
+	ready.Put(buf)
 }

@@ -161,6 +161,7 @@ func (m *Manager) Prepare(next *metadata.Image) error {
 		byID:   make(map[metadata.ID]*Topic, len(next.Names())),
 	}
 	var todo []opening
+	again := m.reopen // one for all
 	for _, name := range next.Names() {
 		mt := next.Topic(name)
 		o := old.byID[mt.ID]
@@ -175,9 +176,7 @@ func (m *Manager) Prepare(next *metadata.Image) error {
 			m.follow(t, o, mt)
 		}
 		for i := have; i < len(t.replicas); i++ {
-			r := &replica{}
-			r.again = func() { m.reopen(r, mt.ID, int32(i)) }
-			t.replicas[i] = r
+			t.replicas[i] = &replica{again: again, topic: mt.ID, index: int32(i)}
 			todo = append(todo, opening{t, int32(i), mt.Partitions[i].LeaderEpoch, t.config})
 		}
 		out.byName[name], out.byID[mt.ID] = t, t

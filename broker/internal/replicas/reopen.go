@@ -3,7 +3,6 @@ package replicas
 import (
 	"time"
 
-	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/core/clock"
 )
 
@@ -12,16 +11,17 @@ const reopenPause = time.Second
 
 // reopen tries in the background to open a partition that is offline for want of
 // room; once at a time, and not more often than every reopenPause.
-func (m *Manager) reopen(r *replica, id metadata.ID, index int32) {
+func (m *Manager) reopen(r *replica) {
+	id, index := r.topic, r.index
 	if !r.trying.CompareAndSwap(false, true) {
 		return
 	}
-	now := m.o.Clock.Now()
-	if since := now.Sub(r.tried); since >= 0 && since < reopenPause && !r.tried.IsZero() {
+	nowMs := m.o.Clock.Now().UnixMilli()
+	if since := nowMs - r.triedMs; since >= 0 && since < reopenPause.Milliseconds() && r.triedMs != 0 {
 		r.trying.Store(false)
 		return
 	}
-	r.tried = now
+	r.triedMs = nowMs
 	clock.Go(m.o.Clock, "reopen", func() {
 		defer r.trying.Store(false)
 		m.mu.Lock()

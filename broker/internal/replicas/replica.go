@@ -2,8 +2,8 @@ package replicas
 
 import (
 	"sync/atomic"
-	"time"
 
+	"github.com/millrace/millrace/broker/internal/metadata"
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/core/vfs"
 )
@@ -13,10 +13,12 @@ import (
 type replica struct {
 	state atomic.Pointer[outcome] // set by whoever holds the manager's mutex
 	// again is called when a partition is asked for that is offline for want of room.
-	again func()
+	again func(*replica)
+	topic metadata.ID
+	index int32
 
-	trying atomic.Bool // a try to open it again is under way
-	tried  time.Time   // when the last one began; owned by who has set trying
+	trying  atomic.Bool // a try to open it again is under way
+	triedMs int64       // when the last one began, 0 for never; owned by who has set trying
 }
 
 // outcome is what opening led to: a partition or an error.
@@ -35,7 +37,7 @@ func (r *replica) open() *partition.Partition { return r.state.Load().p }
 func (r *replica) get() (*partition.Partition, error) {
 	o := r.state.Load()
 	if o.passing {
-		r.again()
+		r.again(r)
 	}
 	return o.p, o.err
 }
