@@ -16,5 +16,5 @@
 // [Driver.Crash] is a SIGKILL of every worker: what is not committed is gone,
 // stores are rebuilt from their changelogs, and uncommitted records are
 // processed again. It also checks that each store equals the fold of its
-// committed changelog.
+// committed changelog. [EveryCrash] replays a job with a crash at every step.
 package streamstest

@@ -2,6 +2,7 @@ package streamstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,8 +66,9 @@ type Driver struct {
 	inner   map[string]bool // topics of the application's own
 	manual  bool
 	now     time.Time
-	err     error             // what stopped the application
-	dropped map[dropKey]int64 // by tasks that have ended
+	err     error                                // what stopped the application
+	dropped map[dropKey]int64                    // by tasks that have ended
+	crash   func(at string) (*streams.App, bool) // of EveryCrash: whether to crash at this step, to go on with what
 }
 
 type dropKey struct{ node, reason string }
@@ -218,15 +220,25 @@ func (d *Driver) Settle() {
 // committed offsets.
 func (d *Driver) Crash() {
 	d.helper()
-	d.pending = nil
-	for _, w := range d.workers {
-		d.remember(w)
-		d.check(w.stop())
-		d.check(w.start())
-	}
+	d.check(d.restart())
 	if !d.manual {
 		d.check(d.settle())
 	}
+}
+
+// restart is what a crash leaves: tasks that start from what is committed.
+func (d *Driver) restart() error {
+	d.pending = nil
+	for _, w := range d.workers {
+		d.remember(w)
+		if err := w.stop(); err != nil {
+			return err
+		}
+		if err := w.start(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Written are the records that the application has written to topics other than
@@ -271,6 +283,11 @@ func (d *Driver) process() error {
 					break
 				}
 				busy = true
+				if crashed, err := d.step(w.name() + " had processed a record"); err != nil {
+					return err
+				} else if crashed {
+					continue
+				}
 				if w.asked {
 					w.asked = false
 					if err := d.flushAndCommit(); err != nil {
@@ -297,7 +314,18 @@ func (d *Driver) flushAndCommit() error {
 	if err := d.flush(); err != nil {
 		return err
 	}
-	return d.commit()
+	if crashed, err := d.step("the tasks were flushed"); err != nil {
+		return err
+	} else if crashed {
+		if err := errors.Join(d.process(), d.flush()); err != nil {
+			return err
+		}
+	}
+	if err := d.commit(); err != nil {
+		return err
+	}
+	_, err := d.step("a transaction was committed")
+	return err
 }
 
 func (d *Driver) commit() error {
@@ -328,8 +356,18 @@ func (d *Driver) settle() error {
 		if err := d.flush(); err != nil {
 			return err
 		}
+		crashed, err := d.step("the tasks were flushed")
+		if err != nil {
+			return err
+		} else if crashed {
+			continue
+		}
 		quiet := len(d.pending) == 0
-		if err := d.commit(); err != nil || quiet {
+		if err := d.commit(); err != nil {
+			return err
+		}
+		crashed, err = d.step("a transaction was committed")
+		if err != nil || quiet && !crashed {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ type head struct {
 
 // start makes the task and its stores from what is committed.
 func (w *worker) start() error {
-	w.stores, w.next, w.heads = map[string]*state.Overlay{}, map[string]int64{}, map[string]head{}
+	w.stores, w.next, w.heads, w.asked = map[string]*state.Overlay{}, map[string]int64{}, map[string]head{}, false
 	for topic, offset := range w.committed {
 		w.next[topic] = offset
 	}
@@ -67,6 +67,8 @@ func (w *worker) start() error {
 	})
 	return err
 }
+
+func (w *worker) name() string { return fmt.Sprintf("task %s, partition %d,", w.sub.Name, w.partition) }
 
 // log is the partition of a topic that this task has, if any.
 func (w *worker) log(topic string) []entry {
