@@ -43,16 +43,18 @@ func (l *Log) Rest(dst []vfs.File) (files []vfs.File, unsynced bool) {
 	return dst, unsynced
 }
 
-// shelve closes what an opening has left open, if many files are open already: most logs of a broker that starts are silent.
+// shelve ends an opening, with which everything is durable: also what lies before the part that was read, and is in no flush of this
+// process. It closes what the opening has left open, if many files are open already: most logs of a broker that starts are silent.
 func (l *Log) shelve() error {
+	list := l.list()
+	for _, s := range list {
+		s.syncedSize = s.size.Load()
+	}
 	if !l.at.files.Crowded() {
 		return nil
 	}
 	var errs error
-	for _, s := range l.list() {
-		if s.syncedSize < s.size.Load() {
-			continue
-		}
+	for _, s := range list {
 		if f := s.rest(); f != nil {
 			errs = errors.Join(errs, f.Close())
 		}
