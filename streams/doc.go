@@ -40,6 +40,17 @@
 // records that meet nobody go out alone in order of time, when stream time has
 // passed all they could have met; see [Strict].
 //
+// Tables join by a foreign key too ([Table.JoinFK]), streams a topic that every
+// worker has a copy of ([App.GlobalTable]). A table that is [Versioned] knows its
+// rows as they were: a stream meets the row of its own time.
+//
+// # Processors
+//
+// [Stream.Process] runs a [Processor] of one's own, with timers by stream time or
+// wall clock. It, and any Try function of a stream, reaches stores that are declared
+// ([App.Store], [App.VersionedStore], [App.Timers]) and named with [Use]. What is
+// written there is part of the record's transaction.
+//
 // # Two forms of a function
 //
 // An operator takes a pure function over values: Filter, MapValues, Aggregate
@@ -66,8 +77,9 @@
 // Time is that of the records. Each operator with windows knows its stream
 // time, the highest timestamp it has taken in its partition; it survives
 // restarts. A window is closed when stream time reaches its end plus [Grace];
-// what comes later is dropped and counted. Windows are [Tumbling], [Hopping] or
-// sessions ([Grouped.Sessions]). Windowed aggregations send every
+// what comes later is dropped and counted; [LateTo] keeps it. Windows are
+// [Tumbling], [Hopping], [Sliding], days to years of a time zone ([Daily]),
+// [Unlimited] or sessions ([Grouped.Sessions]). Windowed aggregations send every
 // update, or with [WTable.OnClose] one final result per key and window, when it
 // closes, in order of window end and key:
 //
