@@ -6,12 +6,11 @@ import "time"
 // their offsets, each once, no aborted one for readers of committed data, and none missing.
 type audience struct {
 	reader
-	o    *oracle
 	seen []got
 }
 
 func newAudience(p *process, o *oracle, of partitionOf, committedOnly bool) *audience {
-	a := &audience{reader: reader{process: p, of: of, committed: committedOnly, high: -1}, o: o}
+	a := &audience{reader: reader{process: p, o: o, of: of, committed: committedOnly, high: -1}}
 	a.reader.take = a.taken
 	a.moved = func() { p.w.fail("%s: position %d of %s-%d is out of range", p.name, a.position, of.topic, of.index) }
 	return a

@@ -85,7 +85,7 @@ func (c *copier) positions() {
 			found[row.Partition] = max(row.Offset, 0)
 		}
 		for _, p := range c.parts {
-			rd := &reader{process: c.process, of: partitionOf{input, p}, position: found[p], committed: true}
+			rd := &reader{process: c.process, o: c.o, of: partitionOf{input, p}, position: found[p], committed: true}
 			rd.take = func(ids []got, next int64) { c.copy(rd, ids, next) }
 			rd.moved = func() { c.w.fail("%s: position %d of %v is out of range", c.name, rd.position, rd.of) }
 			c.readers[p] = rd

@@ -64,7 +64,7 @@ func (c *crew) populate() {
 		})
 	}
 	c.open("sink", func(p *process) employee {
-		s := &sink{process: p, store: c.store}
+		s := &sink{process: p, o: c.o, store: c.store}
 		return employee{p, s.start, func() {}, func() bool { return true }}
 	})
 	for _, topic := range []string{input, output} {

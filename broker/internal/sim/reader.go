@@ -14,6 +14,7 @@ import (
 // consumers do: it drops them by the list that comes with the answer.
 type reader struct {
 	*process
+	o         *oracle
 	of        partitionOf
 	position  int64
 	committed bool
@@ -52,6 +53,11 @@ func (r *reader) fetch(wait time.Duration, idle func()) {
 		}
 		row := resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 		if row.ErrorCode != 0 {
+			if start, ok := r.o.begins(r.of.topic, r.of.index); ok && r.position < start {
+				r.position = start // as by auto.offset.reset=earliest
+				idle()
+				return
+			}
 			if row.ErrorCode == kerr.OffsetOutOfRange.Code {
 				r.moved()
 				return

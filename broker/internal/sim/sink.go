@@ -30,6 +30,7 @@ func (s *store) commit(claim int, part int32, from int64, records []got, next in
 // sink moves the output into the store, as a connector does.
 type sink struct {
 	*process
+	o     *oracle
 	store *store
 	claim int
 }
@@ -38,10 +39,13 @@ func (s *sink) start() {
 	s.store.claims++
 	s.claim = s.store.claims
 	for p := range int32(partitions) {
-		r := &reader{process: s.process, of: partitionOf{output, p}, position: s.store.position[p], committed: true}
+		r := &reader{process: s.process, o: s.o, of: partitionOf{output, p}, position: s.store.position[p], committed: true}
 		r.moved = func() { s.w.fail("%s: position %d of %v is out of range", s.name, r.position, r.of) }
 		r.take = func(records []got, next int64) {
 			s.after(s.w.between(0, s.pace()), "store", func() { // it takes a while, in which another may have claimed
+				if start, ok := s.o.begins(output, p); ok {
+					s.store.position[p] = max(s.store.position[p], start)
+				}
 				if !s.store.commit(s.claim, p, r.position, records, next) {
 					s.kill()
 					return

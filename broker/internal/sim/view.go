@@ -72,6 +72,7 @@ func (v *view) look(p *partition.Partition, run int) {
 		// Nothing was durable here. A power cut may have taken the name of the first segment and left that of the second (see
 		// docs/simulation.md): then the log begins behind what nobody was told of.
 		v.next, v.headless = m.LogStart, true
+		v.o.headless[v.name] = m.LogStart
 	}
 	if run != v.runs && !v.gaps {
 		v.compare(p, m.LogStart)
