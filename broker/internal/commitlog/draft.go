@@ -26,6 +26,10 @@ func (l *Log) Pieces(limit int64) (pieces []Piece, waiting bool) {
 	return pieces, false
 }
 
+// WantCheckpoint has the next flush make a checkpoint in any case: the recovery journal does not know of the last one, as when there was
+// no room for the note. The append lock is held.
+func (l *Log) WantCheckpoint() { l.sinceCheck = max(l.sinceCheck, l.o.CheckpointBytes) }
+
 // FirstTime is the greatest timestamp of a piece's first batch, -1 without one.
 func (l *Log) FirstTime(p Piece) (ts int64, err error) {
 	if !p.s.acquire() {

@@ -187,6 +187,9 @@ func (r *round) prepare(end int64) error {
 		return err
 	}
 	if known && point.Checkpoint.Offset < end {
+		r.p.mu.Lock()
+		r.p.log.WantCheckpoint()
+		r.p.mu.Unlock()
 		r.p.handle.Dirty()
 		return fmt.Errorf("the recovery journal has a checkpoint at offset %d only, %d is needed", point.Checkpoint.Offset, end)
 	}
