@@ -20,7 +20,7 @@ type Error struct {
 	// Offline says that the partition takes nothing more until it is opened again. Other storage errors are refusals: what was asked
 	// for is not in the log, the rest is as it was, and the same may be tried again.
 	Offline bool
-	cause  error
+	cause   error
 }
 
 func (e *Error) Error() string {
