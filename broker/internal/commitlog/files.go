@@ -9,7 +9,7 @@ import (
 const defaultFiles = 256
 
 // restTurns is how many turns a file must have been left alone for to count as idle.
-const restTurns = 2
+const restTurns = 4
 
 // Files counts the log files that the logs of a broker have open, and says when those that nobody uses are to be closed: many
 // partitions are silent, and a descriptor costs the process one of a limited number, and memory here and in the kernel. It is
@@ -51,7 +51,7 @@ func (f *Files) Open() int64 { return f.open.Load() }
 // Crowded tells whether so many are open that idle ones are to be closed.
 func (f *Files) Crowded() bool { return f.open.Load() > f.limit }
 
-// Turn begins the next turn. A file that is not used for two whole turns is idle, see [Log.Rest].
+// Turn begins the next turn. A file that is not used for four whole turns is idle, see [Log.Rest].
 func (f *Files) Turn() { f.turn.Add(1) }
 
 // idle tells whether something that was used in a turn counts as idle now.

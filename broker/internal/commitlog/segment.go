@@ -149,6 +149,11 @@ func (s *segment) handle() (vfs.File, error) {
 	if turn := s.files.turn.Load(); s.used.Load() != turn {
 		s.used.Store(turn)
 	}
+	return s.opened()
+}
+
+// opened is handle for a use that keeps no file open: a sync.
+func (s *segment) opened() (vfs.File, error) {
 	if f := s.file.Load(); f != nil {
 		return *f, nil
 	}

@@ -76,7 +76,7 @@ func (p *Sync) Data() error {
 		if s.syncedSize >= size {
 			continue
 		}
-		file, err := s.handle()
+		file, err := s.opened()
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 
 // rest lets the partition's files count as idle, and closes those that can be.
 func (r *rig) rest() (asked bool) {
-	for range 3 {
+	for range 5 {
 		r.files.Turn()
 	}
 	return r.p.Rest()

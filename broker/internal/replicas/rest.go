@@ -9,7 +9,7 @@ import (
 
 const (
 	// restEvery is how often idle log files are looked for, while there are too many.
-	restEvery = 3 * time.Second
+	restEvery = time.Second
 	// restSyncs is how many partitions one look may have synced so that their files can be closed: those that wait for the disk
 	// meanwhile should not notice.
 	restSyncs = 256
@@ -42,7 +42,7 @@ type Resting struct {
 	closed bool
 }
 
-// StartResting begins to call Rest; 0 is every 3 seconds. Options.Files must be set.
+// StartResting begins to call Rest; 0 is every second. Options.Files must be set.
 func (m *Manager) StartResting(every time.Duration) *Resting {
 	if every == 0 {
 		every = restEvery

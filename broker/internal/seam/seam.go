@@ -29,7 +29,7 @@ type Options struct {
 	CarryBytes int64
 	// OpenFiles is how many log files stay open without being used, see commitlog.NewFiles.
 	OpenFiles int
-	// RestEvery is how often idle log files are closed, see replicas.Manager.Rest. 0 is 3 seconds.
+	// RestEvery is how often idle log files are closed, see replicas.Manager.Rest. 0 is a second.
 	RestEvery time.Duration
 	// Random is where ids come from; nil is crypto/rand.
 	Random io.Reader
