@@ -2,7 +2,9 @@ package flush
 
 import (
 	"errors"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/core/vfs"
@@ -62,6 +64,55 @@ func TestRedoHoldsFewFiles(t *testing.T) {
 		}
 	}
 	if err := errors.Join(f.Close(), r.f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRedoMeetsErrors: an error of the disk ends the start, says which file it was, and gives nothing up: the next start does all of it.
+func TestRedoMeetsErrors(t *testing.T) {
+	t.Parallel()
+	r := newCarryRig(t, 4, 1<<20)
+	for _, x := range r.targets {
+		done, err := x.append([]byte("carried"))
+		if err != nil || <-done != nil {
+			t.Fatal(err)
+		}
+	}
+	cut := r.mem.CrashClone(2)
+	for _, kind := range []vfs.Kind{vfs.OpOpen, vfs.OpRead, vfs.OpWrite, vfs.OpSync, vfs.OpClose, vfs.OpRename, vfs.OpRemove, vfs.OpSyncDir} {
+		for nth := 1; ; nth++ {
+			disk := cut.Clone()
+			faults := vfs.WithFaults(disk)
+			remove := faults.Add(vfs.Rule{Kinds: kind, Path: "*.log", Nth: nth, Err: syscall.EIO})
+			if kind&(vfs.OpRename|vfs.OpRemove|vfs.OpSyncDir) != 0 {
+				remove()
+				remove = faults.Add(vfs.Rule{Kinds: kind, Nth: nth, Err: syscall.EIO})
+			}
+			f, err := New(Options{FS: faults, Dir: "d"})
+			if err == nil { // there is no n-th
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			if !errors.Is(err, syscall.EIO) || kind&(vfs.OpOpen|vfs.OpWrite|vfs.OpSync) != 0 && !strings.Contains(err.Error(), ".log") {
+				t.Errorf("%v: %v", kind, err)
+			}
+			remove()
+			if f, err = New(Options{FS: disk.CrashClone(uint64(nth)), Dir: "d"}); err != nil {
+				t.Fatalf("%v, the %d-th: the next start: %v", kind, nth, err)
+			}
+			for i, x := range r.targets {
+				if have := x.content(t, f.o.FS, "d"); string(have) != "carried" {
+					t.Fatalf("%v, the %d-th: t-%d has %q after the next start", kind, nth, i, have)
+				}
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := r.f.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
