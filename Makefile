@@ -20,6 +20,7 @@ demo: ## flights in, an exactly-once result out, killed twice in the middle
 .PHONY: test
 test: ## all tests (under the race detector where a C compiler exists)
 	$(GO) test $(RACE) $(TESTFLAGS) ./...
+	$(if $(RACE),$(GO) test $(TESTFLAGS) ./broker/internal/sim # at full length: one goroutine, so the race detector only makes it slow)
 
 .PHONY: build
 build: ## bin/millrace

@@ -9,7 +9,7 @@ import (
 )
 
 // fresh is how many seeds a run of the tests goes through that nobody has run before, beside the fixed ones.
-const fresh = 0
+const fresh = 200
 
 // seeds are the fixed ones and some fresh ones: many in a soak, none under the race detector, which has nothing to find where there is
 // one goroutine, and makes it slow.
