@@ -43,7 +43,7 @@ type journal struct {
 	// written and synced count records; what a waiter's record is durable is synced >= its number.
 	written, synced int64
 	syncing         bool  // an fsync runs outside mu: file may not be replaced
-	broken          bool  // an fsync of file failed: only a new file helps
+	broken          bool  // an fsync of file failed, or it has lost its name: only a new file helps
 	dropped         bool  // a note could not be written; said once
 	retired         int64 // size right after the last rewrite
 }
@@ -117,11 +117,15 @@ func (j *journal) image() []byte {
 }
 
 // rewrite puts the state into a new file and makes it the journal. The caller holds mu (or nobody else knows j) and no
-// fsync runs. On failure the old file stays in use.
+// fsync runs. On failure the old file stays in use, if it still has its name; else j is broken.
 func (j *journal) rewrite() error {
 	path := filepath.Join(j.dir, JournalName)
 	img := j.image()
-	if err := vfs.WriteFile(j.fs, path, img, true); err != nil {
+	if err := vfs.WriteFile(j.fs, path, img, false); err != nil {
+		return err
+	}
+	j.broken = true // what is written to the old file from here on, no start reads
+	if err := j.fs.SyncDir(j.dir); err != nil {
 		return err
 	}
 	file, err := j.fs.Open(path)
@@ -184,8 +188,14 @@ func (j *journal) sync() error {
 	for j.syncing {
 		j.moved.Wait()
 	}
-	if j.broken || j.size > max(rewriteAt, 4*j.retired) {
+	if j.broken {
 		return j.rewrite()
+	}
+	if j.size > max(rewriteAt, 4*j.retired) {
+		// Without room for another file this one goes on: retention notes a log start before it makes room.
+		if err := j.rewrite(); err == nil || j.broken {
+			return err
+		}
 	}
 	if j.synced == j.written {
 		return nil
