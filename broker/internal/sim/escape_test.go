@@ -21,7 +21,7 @@ var workers = []string{
 func TestNothingEscapes(t *testing.T) {
 	t.Parallel()
 	files := 0
-	for _, dir := range []string{"api", "cleaner", "commitlog", "compact", "coord", "flush", "group", "metadata", "partition", "replicas"} {
+	for _, dir := range []string{"api", "cleaner", "commitlog", "compact", "coord", "flush", "group", "metadata", "partition", "replicas", "scrub"} {
 		err := filepath.WalkDir("../"+dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

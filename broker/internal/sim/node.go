@@ -52,7 +52,7 @@ func (n *node) config() broker.Config {
 	return broker.Config{
 		Logger: slog.New(n.log), InternalPartitions: 2, NoAutoCreate: true,
 		GroupInitialRebalanceDelay: 2 * time.Millisecond, GroupMinSessionTimeout: 100 * time.Millisecond,
-		RetentionCheckInterval: 150 * time.Millisecond, CompactionInterval: 60 * time.Millisecond,
+		RetentionCheckInterval: 150 * time.Millisecond, CompactionInterval: 60 * time.Millisecond, ScrubInterval: time.Second,
 	}
 }
 
