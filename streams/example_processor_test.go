@@ -131,3 +131,25 @@ func ExampleSliding() {
 	// ann 2 from 11:54
 	// ann 2 from 12:02
 }
+
+// Each order at the price of its own time, though the price comes late.
+func ExampleVersioned() {
+	app := streams.New("totals")
+	prices := app.Table[string, int]("prices", streams.Versioned(24*time.Hour))
+	app.Stream[string, int]("orders").
+		JoinTable(prices, func(count, price int) int { return count * price }, streams.Grace(10*time.Second)).
+		To("totals")
+
+	d := streamstest.New(nil, app)
+	price, orders, totals := d.In[string, int]("prices"), d.In[string, int]("orders"), d.Out[string, int]("totals")
+	noon := time.Date(2001, 7, 14, 12, 0, 0, 0, time.UTC)
+	price.At(noon, "tea", 2)
+	orders.At(noon.Add(15*time.Second), "tea", 10)
+	price.At(noon.Add(12*time.Second), "tea", 3) // held at the time of the order, told after it
+	orders.At(noon.Add(time.Minute), "tea", 1)   // the first has waited long enough
+	for _, r := range totals.Records() {
+		fmt.Println(r.Key, r.Value)
+	}
+	// Output:
+	// tea 30
+}

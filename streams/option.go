@@ -104,7 +104,7 @@ func Use(stores ...StoreRef) Opt {
 }
 
 // StoreRef is a declared store, or timers; see App.Store.
-type StoreRef interface{ declared() *declaration }
+type StoreRef interface{ declared() any }
 
 // collect applies options and says which of them are not among the allowed
 // names.

@@ -26,7 +26,8 @@ type declaration struct {
 	node     *topology.Node // once somebody uses it
 }
 
-func (d *declaration) declared() *declaration { return d }
+// declared implements StoreRef; what it returns is known in this file only.
+func (d *declaration) declared() any { return d }
 
 // declare notes a store and its codecs.
 func declare[K, V any](a *App, kind, name, allowed string, opts []Opt) (*declaration, options, *operator.Codec[K], *operator.Codec[V]) {
@@ -43,7 +44,7 @@ func declare[K, V any](a *App, kind, name, allowed string, opts []Opt) (*declara
 func (a *App) use(n *topology.Node, o options) []operator.StoreUse {
 	var uses []operator.StoreUse
 	for _, ref := range o.uses {
-		d := ref.declared()
+		d := ref.declared().(*declaration)
 		if d.app != a {
 			a.graph.Fail(n, "the store %s belongs to another application", d.name)
 			continue

@@ -23,6 +23,12 @@ type Builder struct {
 	err    error       // of a store that does not open
 }
 
+// StoreUse opens a declared store for the user code of a site.
+type StoreUse struct {
+	Name string
+	Open func(*Builder, *Site) (any, error)
+}
+
 // NewTask builds the nodes behind the given sources for one partition.
 func NewTask(env task.Env, roots []Root) (*Task, error) {
 	if env.Emit == nil || env.Store == nil {

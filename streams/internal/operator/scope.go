@@ -6,12 +6,6 @@ import (
 	"time"
 )
 
-// StoreUse opens a declared store for the user code of a site.
-type StoreUse struct {
-	Name string
-	Open func(*Builder, *Site) (any, error)
-}
-
 // Scope is the context of user code that may reach more than its record: clocks,
 // the position of the record, and the stores that its node uses.
 type Scope struct {

@@ -92,8 +92,13 @@ func (s *Site) once(cause error) error {
 // panicked is the failure of a panic. It is not tried again, as the nodes in
 // front of this one have returned already: Retry counts as used up.
 func (s *Site) panicked(v any) error {
+	return s.once(panicOf(v))
+}
+
+// panicOf is a panic as an error, with the stack at that point.
+func panicOf(v any) *task.Panic {
 	stack := make([]byte, 16<<10)
-	return s.once(&task.Panic{Value: v, Stack: stack[:runtime.Stack(stack, false)]})
+	return &task.Panic{Value: v, Stack: stack[:runtime.Stack(stack, false)]}
 }
 
 func (s *Site) failure(cause error, attempt int) *task.Failure {

@@ -3,7 +3,6 @@ package operator
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/millrace/millrace/streams/internal/task"
 )
@@ -61,7 +60,7 @@ func (n *source[K, V]) timeMs(r *task.Record) (ms int64) {
 	var ahead Record[K, V]
 	defer func() {
 		if v := recover(); v != nil {
-			ms, n.failed = r.TimeMs, &task.Panic{Value: v, Stack: debug.Stack()}
+			ms, n.failed = r.TimeMs, panicOf(v)
 		}
 	}()
 	if decodeRecord(r, n.key, n.val, &ahead) != nil {

@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"errors"
-
 	"github.com/millrace/millrace/streams/internal/task"
 )
 
@@ -110,32 +108,4 @@ func (s *versionRows[V]) AsOf(key []byte, atMs int64, v *V) (timeMs int64, ok bo
 		err = s.store.wrap(err)
 	}
 	return timeMs, err == nil, err
-}
-
-// AsOfReader looks rows up as they were at a time.
-type AsOfReader[V any] interface {
-	Reader[V]
-	AsOf(key []byte, atMs int64, v *V) (timeMs int64, ok bool, err error)
-}
-
-// at makes a Reader of an AsOfReader for one time, which is set before each call.
-type at[V any] struct {
-	from AsOfReader[V]
-	ms   int64
-}
-
-// Get implements Reader.
-func (a *at[V]) Get(key []byte, v *V) (timeMs int64, ok bool, err error) {
-	return a.from.AsOf(key, a.ms, v)
-}
-
-// errNoHistory is a defect: the topology lets no other table be asked.
-var errNoHistory = errors.New("the table knows its rows only as they are")
-
-// asOf asks the table below for the row as it was.
-func asOf[V any](from Reader[V], key []byte, atMs int64, v *V) (timeMs int64, ok bool, err error) {
-	if x, is := from.(AsOfReader[V]); is {
-		return x.AsOf(key, atMs, v)
-	}
-	return 0, false, errNoHistory
 }

@@ -23,6 +23,16 @@ type input struct {
 	timedAt   int64 // offset of the last record that it was asked about
 }
 
+// global is a worker's copy of a whole topic as a table, in memory. It is read from
+// its start before the worker's first task is, and follows the topic from then on.
+// Nothing of it is committed: it is not the worker's state.
+type global struct {
+	spec  *topology.Global
+	rows  *state.Memory
+	feeds []*session.Feed
+	row   func(*session.Record) (key, value []byte, ok bool)
+}
+
 // store is one store of a task.
 type store struct {
 	spec    *topology.Store

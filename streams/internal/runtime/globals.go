@@ -5,20 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/txn/session"
 )
-
-// global is a worker's copy of a whole topic as a table, in memory. It is read from
-// its start before the worker's first task is, and follows the topic from then on.
-// Nothing of it is committed: it is not the worker's state.
-type global struct {
-	spec  *topology.Global
-	rows  *state.Memory
-	feeds []*session.Feed
-	row   func(*session.Record) (key, value []byte, ok bool)
-}
 
 // errReadOnly reports a write to a copy.
 var errReadOnly = errors.New("streams: a global table cannot be written to")
