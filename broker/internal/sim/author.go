@@ -8,6 +8,8 @@ type author struct {
 	where  func() partitionOf
 	idle   bool
 	round  int
+	burst  bool // all of it at once, to one partition: as many as may be under way
+	one    partitionOf
 	left   int // batches of the transaction to send yet
 	open   int // sent and not acknowledged
 	commit bool
@@ -34,6 +36,9 @@ func (a *author) next() {
 	}
 	a.round++
 	a.left, a.broken, a.open = 1+a.w.rng.IntN(5), good, 0
+	if a.burst, a.one = a.w.chance(3), a.where(); a.burst {
+		a.left = 5
+	}
 	if a.id != "" {
 		a.producer.open()
 		a.commit = !a.w.chance(4)
@@ -54,6 +59,9 @@ func (a *author) more() {
 		a.left--
 		a.open++
 		to := a.where()
+		if a.burst {
+			to = a.one
+		}
 		items := make([]*item, 1+a.w.rng.IntN(3))
 		for n := range items {
 			items[n] = a.o.add(to.topic, to.index, a.txn, nil)
@@ -61,7 +69,11 @@ func (a *author) more() {
 		a.send(to, items, a.sent)
 	}
 	round := a.round
-	a.after(a.w.between(0, a.pace()), "write", func() {
+	pause := a.w.between(0, a.pace())
+	if a.burst {
+		pause = 0
+	}
+	a.after(pause, "write", func() {
 		if a.round == round {
 			a.more()
 		}
