@@ -220,7 +220,7 @@ func (b *Broker) openBase(o seam.Options) (*base, error) {
 	if !s.durable { // what ends with the process needs no second copy
 		carry = -1
 	}
-	s.flusher, err = flush.New(flush.Options{FS: s.fs, Dir: s.dir, Clock: s.clock, Logger: s.logger, CarryBytes: carry})
+	s.flusher, err = flush.New(flush.Options{FS: s.fs, Dir: s.dir, Clock: s.clock, Logger: s.logger, CarryBytes: carry, Random: s.random})
 	if err != nil {
 		return nil, fmt.Errorf("broker: data folder %s: %w", s.dir, err)
 	}

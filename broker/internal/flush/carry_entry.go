@@ -18,34 +18,37 @@ type Piece struct {
 	Data     []byte
 }
 
-// An append journal is a head, magic | generation u64 | crc u32, and entries, big endian:
+// An append journal is a head, magic | generation u64 | salt u64 | crc u32, and entries, big endian:
 //
-//	crc u32 | size u32 | generation u64 | topic id | partition i32 | position i64 | next offset i64 | length of file u16 | file | data
+//	crc u32 | size u32 | salt u64 | topic id | partition i32 | position i64 | next offset i64 | length of file u16 | file | data
 //
-// The CRC-32C covers all behind it, size is that of the whole entry. The file is written over and over; the generation tells the
-// entries of this time from those of an earlier one, and the first entry that does not check ends the file.
+// The CRC-32C covers all behind it, size is that of the whole entry. The file is written over and over; the salt, which is drawn for
+// each generation, tells the entries of this time from those of an earlier one, and the first entry that does not check ends the
+// file. What lies behind it may be anything that clients once sent, an entry that one of them made up too: nobody can know the salt
+// before it is drawn, so it is not taken for one of ours.
 var carryMagic = []byte("MILLAPND\x00\x00\x00\x01")
 
 const (
-	carryHead      = 12 + 8 + 4
+	carryHead      = 12 + 8 + 8 + 4
 	carryEntryHead = 4 + 4 + 8 + 16 + 4 + 8 + 8 + 2
 )
 
-func appendCarryHead(dst []byte, generation uint64) []byte {
+func appendCarryHead(dst []byte, generation, salt uint64) []byte {
 	at := len(dst)
 	dst = append(dst, carryMagic...)
 	dst = binary.BigEndian.AppendUint64(dst, generation)
+	dst = binary.BigEndian.AppendUint64(dst, salt)
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
 }
 
 // carrySize is how many bytes a piece takes.
 func carrySize(p Piece) int { return carryEntryHead + len(p.File) + len(p.Data) }
 
-func appendPiece(dst []byte, generation uint64, p Piece) []byte {
+func appendPiece(dst []byte, salt uint64, p Piece) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(carrySize(p)))
-	dst = binary.BigEndian.AppendUint64(dst, generation)
+	dst = binary.BigEndian.AppendUint64(dst, salt)
 	dst = append(dst, p.ID.Topic[:]...)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(p.ID.Partition))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(p.Position))
@@ -63,8 +66,9 @@ func readCarry(data []byte) (generation uint64, pieces []Piece) {
 		return 0, nil
 	}
 	generation = binary.BigEndian.Uint64(data[len(carryMagic):])
+	salt := binary.BigEndian.Uint64(data[len(carryMagic)+8:])
 	for data = data[carryHead:]; ; {
-		p, size := readPiece(data, generation)
+		p, size := readPiece(data, salt)
 		if size == 0 {
 			return generation, pieces
 		}
@@ -74,13 +78,13 @@ func readCarry(data []byte) (generation uint64, pieces []Piece) {
 }
 
 // readPiece reads the entry at the start of buf, whose bytes the piece keeps; size is 0 if there is none that checks.
-func readPiece(buf []byte, generation uint64) (p Piece, size int) {
+func readPiece(buf []byte, salt uint64) (p Piece, size int) {
 	if len(buf) < carryEntryHead {
 		return p, 0
 	}
 	size = int(binary.BigEndian.Uint32(buf[4:]))
 	name := int(binary.BigEndian.Uint16(buf[carryEntryHead-2:]))
-	if size < carryEntryHead+name || size > len(buf) || binary.BigEndian.Uint64(buf[8:]) != generation ||
+	if size < carryEntryHead+name || size > len(buf) || binary.BigEndian.Uint64(buf[8:]) != salt ||
 		crc32.Checksum(buf[4:size], castagnoli) != binary.BigEndian.Uint32(buf) {
 		return p, 0
 	}

@@ -2,8 +2,10 @@ package flush
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -46,11 +48,13 @@ type carryFile struct {
 
 // carryLog is the append journals as one. A round (one at a time) calls ready, put and sync; filed and done may come from anywhere.
 type carryLog struct {
-	fs    vfs.FS
-	dir   string
-	limit int64 // size of one file
+	fs     vfs.FS
+	dir    string
+	limit  int64     // size of one file
+	random io.Reader // of salts
 
 	generation uint64     // of the last file begun; the round's own
+	salt       uint64     // of its entries; the round's own
 	current    *carryFile // nil before the first; the round's own, all but live
 
 	mu     sync.Mutex // guards files, every file's live, and broken
@@ -59,8 +63,8 @@ type carryLog struct {
 	broken bool  // an fsync of an append journal failed: nothing is put into any
 }
 
-func newCarryLog(fsys vfs.FS, dir string, limit int64, generation uint64) *carryLog {
-	return &carryLog{fs: fsys, dir: dir, limit: limit, generation: generation}
+func newCarryLog(fsys vfs.FS, dir string, limit int64, random io.Reader, generation uint64) *carryLog {
+	return &carryLog{fs: fsys, dir: dir, limit: limit, random: random, generation: generation}
 }
 
 // ready finds room for n bytes of entries, in the current file or by beginning another one; false when there is none now.
@@ -81,8 +85,13 @@ func (c *carryLog) ready(n int) (ok bool, err error) {
 	if next == nil || err != nil {
 		return false, err
 	}
+	var salt [8]byte
+	if _, err := io.ReadFull(c.random, salt[:]); err != nil {
+		return false, fmt.Errorf("flush: a salt for an append journal: %w", err)
+	}
 	old := c.current
 	c.generation++
+	c.salt = binary.BigEndian.Uint64(salt[:])
 	next.generation, next.at, next.begun = c.generation, carryHead, false
 	c.current = next
 	if old != nil {
@@ -136,7 +145,7 @@ func (c *carryLog) put(entries []byte, by []filer) error {
 	f := c.current
 	at := f.at
 	if !f.begun { // in one write with the first entries: a head alone says that there are none
-		at, entries = 0, append(appendCarryHead(make([]byte, 0, carryHead+len(entries)), f.generation), entries...)
+		at, entries = 0, append(appendCarryHead(make([]byte, 0, carryHead+len(entries)), f.generation, c.salt), entries...)
 	}
 	if _, err := f.file.WriteAt(entries, at); err != nil {
 		return err

@@ -2,6 +2,7 @@ package flush
 
 import (
 	"bytes"
+	crand "crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -425,7 +426,7 @@ func TestRedoLeavesAlone(t *testing.T) {
 	if done, err := Redo(disk, "d"); done || err != nil {
 		t.Fatal(done, err)
 	}
-	evil := appendPiece(appendCarryHead(nil, 1), 1, Piece{File: "../x", Data: []byte("x"), Next: 1})
+	evil := appendPiece(appendCarryHead(nil, 1, 1), 1, Piece{File: "../x", Data: []byte("x"), Next: 1})
 	if err := vfs.WriteFile(disk, "d/"+CarryName+"0", evil, true); err != nil {
 		t.Fatal(err)
 	}
@@ -437,13 +438,13 @@ func TestRedoLeavesAlone(t *testing.T) {
 // TestTornAppendJournal: of a journal that is cut or has a wrong bit anywhere, the pieces before that place are read and no other.
 func TestTornAppendJournal(t *testing.T) {
 	t.Parallel()
-	data := appendCarryHead(nil, 3)
+	data := appendCarryHead(nil, 3, 33)
 	ends := []int{len(data)}
 	for i := range 5 {
-		data = appendPiece(data, 3, Piece{ID: fileID(i), File: "t-0/0.log", Position: int64(i), Next: int64(i + 1), Data: bytes.Repeat([]byte{byte(i)}, 40+i)})
+		data = appendPiece(data, 33, Piece{ID: fileID(i), File: "t-0/0.log", Position: int64(i), Next: int64(i + 1), Data: bytes.Repeat([]byte{byte(i)}, 40+i)})
 		ends = append(ends, len(data))
 	}
-	data = appendPiece(data, 2, Piece{File: "of/an/earlier/generation", Data: []byte("x"), Next: 1})
+	data = appendPiece(data, 32, Piece{File: "of/an/earlier/generation", Data: []byte("x"), Next: 1})
 	whole := func(at int) (n int) { // pieces that end at or before a byte
 		for n < 5 && ends[n+1] <= at {
 			n++
@@ -502,7 +503,7 @@ func (a *asked) file() { *a++ }
 func TestWhatIsNeededIsNotWrittenOver(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem()
-	c := newCarryLog(mem, "/", carryBytesMin, 7)
+	c := newCarryLog(mem, "/", carryBytesMin, crand.Reader, 7)
 	var by [carryFiles]asked
 	fill := func(i int) (n int) {
 		t.Helper()
@@ -516,7 +517,7 @@ func TestWhatIsNeededIsNotWrittenOver(t *testing.T) {
 				return n
 			}
 			p := Piece{File: "t-0/0.log", Position: int64(n), Next: 1, Data: bytes.Repeat([]byte{byte(i)}, 900)}
-			if err := c.put(appendPiece(nil, c.generation, p), []filer{&by[i]}); err != nil {
+			if err := c.put(appendPiece(nil, c.salt, p), []filer{&by[i]}); err != nil {
 				t.Fatal(err)
 			}
 			n++

@@ -1,8 +1,10 @@
 package flush
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -24,8 +26,10 @@ type Options struct {
 	JournalSync time.Duration
 	// CarryBytes is the size of an append journal. 0 is 16 MiB; negative begins none, so that every file is synced on its own.
 	CarryBytes int64
-	Clock      clock.Clock  // nil is the system's
-	Logger     *slog.Logger // nil discards
+	// Random is where the salts of the append journals come from; nil is the system's.
+	Random io.Reader
+	Clock  clock.Clock  // nil is the system's
+	Logger *slog.Logger // nil discards
 }
 
 // Validate names the field that is out of its limits.
@@ -97,6 +101,9 @@ func New(o Options) (*Flusher, error) {
 	if o.CarryBytes == 0 {
 		o.CarryBytes = 16 << 20
 	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
 	if o.Clock == nil {
 		o.Clock = clock.System()
 	}
@@ -120,7 +127,7 @@ func New(o Options) (*Flusher, error) {
 		}
 		f.journal = j
 		if o.CarryBytes > 0 {
-			f.carry = newCarryLog(o.FS, o.Dir, o.CarryBytes, generation)
+			f.carry = newCarryLog(o.FS, o.Dir, o.CarryBytes, o.Random, generation)
 		}
 	}
 	f.self = f.Register(ID{}, journalTarget{f})
@@ -318,7 +325,7 @@ func (f *Flusher) fill(r *round, list *Handle) {
 				f.again(h)
 				break
 			}
-			r.add(h, p, f.carry.generation)
+			r.add(h, p, f.carry.salt)
 		}
 		h = next
 	}
@@ -394,13 +401,13 @@ type round struct {
 var rounds = sync.Pool{New: func() any { return new(round) }}
 
 // add takes a handle's piece in; one without bytes waits for nothing, and is told with the others.
-func (r *round) add(h *Handle, p Piece, generation uint64) {
+func (r *round) add(h *Handle, p Piece, salt uint64) {
 	r.in = append(r.in, h)
 	if len(p.Data) == 0 {
 		return
 	}
 	p.ID = h.id
-	r.entries = appendPiece(r.entries, generation, p)
+	r.entries = appendPiece(r.entries, salt, p)
 	r.by = append(r.by, h)
 	r.data = p.Data
 }
