@@ -206,7 +206,7 @@ func (k *killed) killStep(records []given) {
 	defer stop()
 	go func() {
 		<-done
-		time.AfterFunc(time.Second, stop)
+		time.AfterFunc(500*time.Millisecond, stop)
 	}()
 	if err := runtime.Run(round, top, k.cluster, o); err != nil && !errors.Is(err, errKilled) {
 		k.t.Fatal(err)
@@ -246,14 +246,11 @@ func (k *killed) killChild(records []given) {
 			}
 		}
 	}()
-	// The first commit tells that it runs; then it is killed beside the records.
-	n, first := k.rnd.IntN(6), true
-	var done chan struct{}
-	for ; n >= 0; n-- {
-		if first {
-			done, first = k.feeding(records), false
-		}
-		wait, stop := context.WithTimeout(k.ctx, 3*time.Second)
+	// It starts beside the records. One that has nothing left to commit is killed too.
+	done, patience := k.feeding(records), 3*time.Second
+	for n := k.rnd.IntN(6); n >= 0; n-- {
+		wait, stop := context.WithTimeout(k.ctx, patience)
+		patience = 500 * time.Millisecond
 		select {
 		case line := <-commits:
 			if line != "committed" {

@@ -21,7 +21,6 @@ type declaration struct {
 	name     string
 	shape    string
 	inMemory bool
-	window   time.Duration
 	open     func(*operator.Builder, *operator.Site) (any, error)
 	node     *topology.Node // once somebody uses it
 }

@@ -14,7 +14,7 @@ func TestChoices(t *testing.T) {
 		}
 	})
 	t.Setenv("MILLRACE_SOAK", "1")
-	if New(t) == New(t) {
+	if a, b := New(t), New(t); a == b {
 		t.Error("the long form repeats itself")
 	}
 	t.Setenv("MILLRACE_SEED", "7")

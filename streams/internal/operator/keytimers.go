@@ -28,7 +28,6 @@ type keyTimers struct {
 	call1     func(key []byte, dueMs, nowMs int64) error
 	row       []byte
 	due0      []byte
-	ready     [][]byte
 }
 
 // OpenTimers opens the timers for a site.

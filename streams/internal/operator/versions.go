@@ -131,8 +131,3 @@ func (s *versions) asOf(key []byte, timeMs int64) (value []byte, from int64, ok 
 	}
 	return s.row, from, true, nil
 }
-
-// latest is the newest value of a key.
-func (s *versions) latest(key []byte) (value []byte, from int64, ok bool, err error) {
-	return s.asOf(key, math.MaxInt64)
-}
