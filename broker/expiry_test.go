@@ -209,12 +209,12 @@ func TestTransactionalIDsExpire(t *testing.T) {
 	listed := func() int {
 		return len(ask1[*kmsg.ListTransactionsResponse](a, kmsg.NewPtrListTransactionsRequest()).TransactionStates)
 	}
-	a.clk.Advance(6 * 24 * time.Hour)
+	a.clk.Jump(6 * 24 * time.Hour)
 	if n := listed(); n != ids {
 		t.Fatalf("after six days %d ids are listed, of %d", n, ids)
 	}
 	a.init("id-0") // used again, so it stays
-	a.clk.Advance(26 * time.Hour)
+	a.clk.Jump(26 * time.Hour)
 	a.await("one id", func() bool { return listed() == 1 })
 	add := kmsg.NewPtrAddPartitionsToTxnRequest()
 	add.Version, add.TransactionalID, add.ProducerID = 3, "id-1", first[1]

@@ -75,7 +75,7 @@ func TestTwoPhaseHasNoTimeout(t *testing.T) {
 	}
 	const notice = "waits for its decision"
 	for month := 1; month <= 3; month++ {
-		clk.Advance(10*24*time.Hour + time.Second)
+		clk.Jump(10*24*time.Hour + time.Second)
 		a.await("a line in the log", func() bool { return log.count(notice) == month })
 	}
 	undecided := func(kept bool) {

@@ -136,3 +136,32 @@ func ExampleManual() {
 	// it is 12:01
 	// it is 13:00
 }
+
+// TestManualJump: what was due runs once, in its order, with the time after the jump; a timer that repeats itself has not run on the way.
+func TestManualJump(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	m := clock.NewManual(start)
+	var said []string
+	ticks := 0
+	var tick func()
+	tick = func() { ticks++; m.AfterFunc(time.Second, tick) }
+	m.AfterFunc(time.Second, tick)
+	for i, d := range []time.Duration{3 * time.Hour, time.Hour, 49 * time.Hour} {
+		m.AfterFunc(d, func() { said = append(said, fmt.Sprint(i, " after ", m.Now().Sub(start))) })
+	}
+	m.Jump(48 * time.Hour)
+	if got := fmt.Sprint(said); got != "[1 after 48h0m0s 0 after 48h0m0s]" || ticks != 1 {
+		t.Errorf("%s, %d ticks", got, ticks)
+	}
+	m.Advance(time.Hour)
+	if len(said) != 3 || ticks != 1+3600 {
+		t.Errorf("%v, %d ticks", said, ticks)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("it jumped back")
+		}
+	}()
+	m.Jump(-1)
+}
