@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/broker"
+	"github.com/millrace/millrace/broker/internal/flush"
 	"github.com/millrace/millrace/core/vfs"
 )
 
@@ -80,7 +81,7 @@ func (n *Node) Crash(t testing.TB, seed uint64) {
 }
 
 // FailDisk makes operations of a kind fail on files whose path contains part, "" is
-// all, until healed. Kinds: "write" and "sync" fail with an I/O error, "read" fails
+// all, until healed. Kinds: "write" and "sync" fail with an I/O error (sync also on what is shared by all partitions), "read" fails
 // reads, "full" fails writes and new files for lack of space. It lasts until the
 // next Restart or Crash at most.
 func (n *Node) FailDisk(kind, part string) (heal func()) {
@@ -95,5 +96,13 @@ func (n *Node) FailDisk(kind, part string) (heal func()) {
 		panic(fmt.Sprintf("brokertest: no disk fault %q", kind))
 	}
 	f.part = part
-	return n.power.add(&f)
+	own := n.power.add(&f)
+	if kind != "sync" {
+		return own
+	}
+	// A small append is synced in an append journal, whichever partition it is of; without one every partition syncs its own file.
+	shared := f
+	shared.part = flush.CarryName
+	journals := n.power.add(&shared)
+	return func() { journals(); own() }
 }
