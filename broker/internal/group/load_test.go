@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/broker"
@@ -77,14 +78,19 @@ func (w *wire) stable(group string) (member string, err error) {
 	join.Version, join.Group, join.ProtocolType = 3, group, "consumer"
 	join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = 1_000_000, 60_000
 	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range"}}
-	r, err := w.do(join)
-	if err != nil {
-		return "", err
+	var joined *kmsg.JoinGroupResponse
+	for { // COORDINATOR_LOAD_IN_PROGRESS at first
+		r, err := w.do(join)
+		if err != nil {
+			return "", err
+		}
+		if joined = r.(*kmsg.JoinGroupResponse); joined.ErrorCode != kerr.CoordinatorLoadInProgress.Code {
+			break
+		}
 	}
-	joined := r.(*kmsg.JoinGroupResponse)
 	sync := kmsg.NewPtrSyncGroupRequest()
 	sync.Version, sync.Group, sync.Generation, sync.MemberID = 3, group, joined.Generation, joined.MemberID
-	r, err = w.do(sync)
+	r, err := w.do(sync)
 	if err == nil && (joined.ErrorCode != 0 || r.(*kmsg.SyncGroupResponse).ErrorCode != 0) {
 		err = fmt.Errorf("group %s: join %d, sync %d", group, joined.ErrorCode, r.(*kmsg.SyncGroupResponse).ErrorCode)
 	}
