@@ -98,7 +98,8 @@ func (b *build) copyFile(from, to string, counts bool) error {
 	return errors.Join(err, out.Close())
 }
 
-// logStarts begins the recovery journal with what Kafka keeps in a checkpoint file.
+// logStarts begins the recovery journal with what Kafka keeps in a checkpoint file, or in the names of the segments. A log of which the
+// journal knows nothing begins at offset 0; one that is found to begin later has lost its beginning in a power cut.
 func (b *build) logStarts() error {
 	err := flush.ChangeJournal(b.o.FS, b.dir, func(points map[flush.ID]flush.Point) {
 		for _, t := range b.plan.topics {

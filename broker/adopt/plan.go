@@ -31,7 +31,7 @@ type topic struct {
 	*inspect.Topic
 	config     map[string]string
 	partitions []*inspect.Partition
-	starts     []int64 // the log starts that DeleteRecords moved; 0 for none
+	starts     []int64 // the log starts: where DeleteRecords moved them, else where the first segment begins
 }
 
 func newPlan(o Options) (*plan, error) {
@@ -118,7 +118,7 @@ func (p *plan) topic(t *inspect.Topic) error {
 		if err != nil {
 			return err
 		}
-		out.partitions, out.starts = append(out.partitions, found), append(out.starts, start)
+		out.partitions, out.starts = append(out.partitions, found), append(out.starts, max(start, found.Begins()))
 		p.report.Partitions++
 		p.report.Bytes += size
 	}

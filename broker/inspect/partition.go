@@ -48,6 +48,14 @@ func (p *Partition) Bytes() (int64, error) {
 	return sum, nil
 }
 
+// Begins is the offset of the first segment, 0 without one.
+func (p *Partition) Begins() int64 {
+	if len(p.logs) == 0 {
+		return 0
+	}
+	return p.logs[0]
+}
+
 // path is where a file lies. The log of a compacted segment has its old name for who asks.
 func (p *Partition) path(name string) string {
 	for _, s := range p.swaps {

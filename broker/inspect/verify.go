@@ -94,7 +94,11 @@ func (c *partitionCheck) points() {
 			c.find(Damage, fileName(cp.Segment, logSuffix), info.Size, cp.Offset, "the file ends here, but its checkpoint is at byte %d", cp.Position)
 		}
 	}
-	if n := len(c.p.logs); n > 0 && c.journal && c.point.Synced > 0 && c.p.logs[0] > c.logStart {
-		c.find(Damage, fileName(c.logStart, logSuffix), -1, c.logStart, "the first log file begins at offset %d", c.p.logs[0])
+	if begins := c.p.Begins(); c.journal && begins > c.logStart {
+		if c.known > c.logStart {
+			c.find(Damage, fileName(c.logStart, logSuffix), -1, c.logStart, "the first log file begins at offset %d", begins)
+		} else if c.topic != nil || c.p.Topic == metadataTopic { // else the journal may have forgotten it
+			c.find(TornTail, fileName(begins, logSuffix), 0, begins, "the beginning of the log, which no sync had covered, is missing; a start removes what is behind it")
+		}
 	}
 }

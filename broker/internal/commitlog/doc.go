@@ -44,6 +44,8 @@
 //     its file is cut off and later segments are removed, newest first, and that is made durable before anything is appended.
 //   - Valid batches above are kept, and synced before Open returns. Unacknowledged is not refused: their senders may try again,
 //     and are recognised.
+//   - A log of which nothing was durable, and that begins behind the log start which the journal knows (0 for none), has lost the
+//     segments before: names of files outlive a power cut in any order. All of it is removed, as behind a torn tail.
 //
 // To check means: length and format fit, the checksum is right, and the base offset, which is outside of the checksum, is the
 // next one, unless the topic is compacted, whose gaps are all below. The limit of the rule is the journal's: after a power cut it
@@ -51,7 +53,8 @@
 //
 // Recovery reads from the newest snapshot that is not behind the checkpoint, both made a few MB apart; below that only names and
 // sizes are looked at. A clean stop is a checkpoint at the log's end, so nothing is read. The same path serves a folder that
-// Kafka left, which the journal does not know: it is checked from its first batch.
+// Kafka left, of which the journal knows no more than the log start: it is checked from its first batch. Whoever brings a folder here
+// notes its log start in the journal first (flush.ChangeJournal).
 //
 // # Deleting from the front
 //

@@ -167,7 +167,7 @@ func (r *recovery) segments() error {
 	switch {
 	case len(list) == 0 && r.known > r.point.LogStart:
 		return r.damage(fileName(r.point.LogStart, logSuffix), -1, r.point.LogStart, "there is no log file")
-	case len(list) > 0 && r.point.Synced > 0 && list[0].base > r.point.LogStart:
+	case len(list) > 0 && r.known > r.point.LogStart && list[0].base > r.point.LogStart:
 		return r.damage(fileName(r.point.LogStart, logSuffix), -1, r.point.LogStart, "the first log file begins at offset %d", list[0].base)
 	}
 	for _, s := range list {
@@ -178,7 +178,24 @@ func (r *recovery) segments() error {
 		s.size.Store(info.Size)
 		s.writtenMs.Store(info.ModTimeMs)
 	}
+	if err := r.headless(); err != nil {
+		return err
+	}
 	return r.epochFile()
+}
+
+// headless removes the segments of a log whose beginning is not there and of which nothing was ever durable. More than one segment
+// was begun before the first flush ended, and the power cut took the first one's name and left that of a later one. A log start
+// that moves is noted before a file goes, by retention, by DeleteRecords and by whoever brings a folder here. So what is left are
+// records whose predecessors are lost, and a log ends before the first thing that is missing, whatever there is behind it.
+func (r *recovery) headless() error {
+	list := r.l.list()
+	if len(list) == 0 || list[0].base <= r.point.LogStart {
+		return nil
+	}
+	r.l.logger.Warn("the beginning of the log, which no sync had covered, is missing; what is behind it is removed", "partition", r.l.o.Name,
+		"offset", r.point.LogStart, "segment", list[0].base)
+	return r.drop(list)
 }
 
 // epochFile reads the leader epochs. They are derived data: a file that is missing or does not check is made again from the

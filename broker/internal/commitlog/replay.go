@@ -238,7 +238,7 @@ func (r *recovery) truncate(s *segment, pos int64, cause error) error {
 func (r *recovery) drop(behind []*segment) error {
 	l := r.l
 	for _, s := range slices.Backward(behind) {
-		l.logger.Warn("a segment behind a torn tail is removed", "partition", l.o.Name, "segment", s.base, "bytes", s.size.Load())
+		l.logger.Warn("a segment behind what is lost is removed", "partition", l.o.Name, "segment", s.base, "bytes", s.size.Load())
 		if err := s.deleteFiles(); err != nil {
 			return fmt.Errorf("%s: %w", l.o.Name, err)
 		}

@@ -147,12 +147,35 @@ func (g *folder) place(t *testing.T) *vfs.Mem {
 	if err := mem.MkdirAll("data/" + g.dir()); err != nil {
 		t.Fatal(err)
 	}
+	g.noteStart(t, mem)
 	for name, content := range g.files {
 		if err := vfs.WriteFile(mem, filepath.Join("data", g.dir(), name), content, true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return mem
+}
+
+// noteStart tells the journal where the log starts, as an import does.
+func (g *folder) noteStart(t *testing.T, fsys vfs.FS) {
+	t.Helper()
+	logs := slices.DeleteFunc(slices.Sorted(maps.Keys(g.files)), func(name string) bool { return filepath.Ext(name) != ".log" })
+	start, err := strconv.ParseInt(strings.TrimSuffix(logs[0], ".log"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if start == 0 {
+		return
+	}
+	index, err := strconv.ParseInt(g.dir()[strings.LastIndexByte(g.dir(), '-')+1:], 10, 32)
+	if err == nil {
+		err = flush.ChangeJournal(fsys, "data", func(points map[flush.ID]flush.Point) {
+			points[flush.ID{Topic: g.topicID, Partition: int32(index)}] = flush.Point{LogStart: start}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (g *folder) dir() string { return path.Base(g.name) }

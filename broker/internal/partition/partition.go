@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -94,13 +93,6 @@ func Open(o Options) (*Partition, error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	if start := log.LogStart(); start > p.handle.Point().LogStart {
-		// The journal is new to this folder. It must know where the log starts before it knows of anything durable, or the
-		// next opening would miss the segments before.
-		if err := p.handle.SetLogStart(start); err != nil {
-			return nil, errors.Join(p.storage("log start", err), log.Close())
-		}
 	}
 	p.log = log
 	p.producers = log.State().(*producers) // made by NewState above

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -65,8 +64,6 @@ type oracle struct {
 	// latest is the newest producer of each transactional id that was told that it is.
 	latest map[string]owner
 	txns   []*txn // that were asked to commit
-	// headless are the starts of logs whose beginning was never durable and is lost.
-	headless map[string]int64
 	// dropped are topics whose deletion somebody has asked for: nothing is known of them any more.
 	dropped map[string]bool
 	// copies of each item of the input that are in the output, committed.
@@ -74,13 +71,7 @@ type oracle struct {
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{w: w, headless: map[string]int64{}, dropped: map[string]bool{}, latest: map[string]owner{}, copied: map[*item]*item{}}
-}
-
-// begins tells where a log begins that has lost its beginning.
-func (o *oracle) begins(topic string, partition int32) (start int64, ok bool) {
-	start, ok = o.headless[fmt.Sprint(topic, "-", partition)]
-	return start, ok
+	return &oracle{w: w, dropped: map[string]bool{}, latest: map[string]owner{}, copied: map[*item]*item{}}
 }
 
 // add makes a new item, of a transaction or not.

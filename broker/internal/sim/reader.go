@@ -53,11 +53,6 @@ func (r *reader) fetch(wait time.Duration, idle func()) {
 		}
 		row := resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 		if row.ErrorCode != 0 {
-			if start, ok := r.o.begins(r.of.topic, r.of.index); ok && r.position < start {
-				r.position = start // as by auto.offset.reset=earliest
-				idle()
-				return
-			}
 			if row.ErrorCode == kerr.OffsetOutOfRange.Code {
 				r.moved()
 				return

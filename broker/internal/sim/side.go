@@ -71,6 +71,7 @@ func (s *side) truncate(topic string, index int32) {
 		return
 	}
 	to := s.w.rng.Int64N(v.next + 1)
+	v.asked = max(v.asked, to)
 	req := kmsg.NewPtrDeleteRecordsRequest()
 	req.Version, req.TimeoutMillis = 1, 1000
 	rt := kmsg.NewDeleteRecordsRequestTopic()

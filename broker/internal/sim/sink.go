@@ -43,9 +43,6 @@ func (s *sink) start() {
 		r.moved = func() { s.w.fail("%s: position %d of %v is out of range", s.name, r.position, r.of) }
 		r.take = func(records []got, next int64) {
 			s.after(s.w.between(0, s.pace()), "store", func() { // it takes a while, in which another may have claimed
-				if start, ok := s.o.begins(output, p); ok {
-					s.store.position[p] = max(s.store.position[p], start)
-				}
 				if !s.store.commit(s.claim, p, r.position, records, next) {
 					s.kill()
 					return

@@ -11,22 +11,23 @@ import (
 // view is what an observer outside of the broker knows of one partition: every batch below the high watermark, and what follows
 // from the batches alone. It is held against what the broker says after every step, and against the log after every restart.
 type view struct {
-	o        *oracle
-	name     string
-	topic    string
-	index    int32
-	known    bool // its records are the oracle's
-	gaps     bool // it is compacted: what was seen may be gone
-	headless bool // its beginning, which was never durable, is missing
-	marks    partition.Marks
-	start    int64 // of the log
+	o     *oracle
+	name  string
+	topic string
+	index int32
+	known bool // its records are the oracle's
+	gaps  bool // it is compacted: what was seen may be gone
+	marks partition.Marks
+	start int64 // of the log
 	// truncated is the log start that a client was told.
 	truncated int64
-	next      int64 // behind the last batch seen
-	batches   []seen
-	writers   map[int64]*writer
-	open      int // writers with an open transaction
-	runs      int // of the broker that was looked at last
+	// asked is the greatest offset that somebody wanted it to start at: nothing else moves a log start here.
+	asked   int64
+	next    int64 // behind the last batch seen
+	batches []seen
+	writers map[int64]*writer
+	open    int // writers with an open transaction
+	runs    int // of the broker that was looked at last
 }
 
 // seen is a batch as it was when it was first seen.
@@ -68,11 +69,8 @@ func (v *view) look(p *partition.Partition, run int) {
 	if v.start = m.LogStart; v.start < v.truncated {
 		w.fail("%s: the log starts at %d, and was said to start at %d", v.name, v.start, v.truncated)
 	}
-	if run != v.runs && len(v.batches) == 0 && v.next < m.LogStart {
-		// Nothing was durable here. A power cut may have taken the name of the first segment and left that of the second (see
-		// docs/simulation.md): then the log begins behind what nobody was told of.
-		v.next, v.headless = m.LogStart, true
-		v.o.headless[v.name] = m.LogStart
+	if v.known && v.start > v.asked {
+		w.fail("%s: the log starts at %d, and nobody wanted that: up to %d was deleted", v.name, v.start, v.asked)
 	}
 	if run != v.runs && !v.gaps {
 		v.compare(p, m.LogStart)
@@ -204,7 +202,7 @@ func (v *view) sequence(b record.Batch, wr *writer) {
 		}
 		wr.epoch, wr.sequence = b.ProducerEpoch(), -1
 	}
-	if first := wr.sequence < 0 && v.headless; v.known && b.BaseSequence() != wr.sequence+1 && !first {
+	if v.known && b.BaseSequence() != wr.sequence+1 {
 		v.o.w.fail("%s: offset %d: producer %d/%d: sequence %d follows %d",
 			v.name, b.BaseOffset(), b.ProducerID(), b.ProducerEpoch(), b.BaseSequence(), wr.sequence)
 	}
