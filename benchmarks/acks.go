@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 // ackWork counts acknowledgements of single records: with both sides synced to disk before the answer, and with Kafka as
@@ -26,11 +28,11 @@ func ackWork() []workload {
 		{"acks-128-wide", "synced, 1,000 partitions", 128, 1000, durable},
 	} {
 		what := fmt.Sprintf("one record at a time, %s, %s", c.what, counted(c.clients, "client"))
-		out = append(out, workload{name: "acks", extra: 20 * time.Second, figures: []figure{
-			more(c.name, what, "acks/s"),
-			less(c.name+"-p50", what+": p50", "ms"),
-			less(c.name+"-p99", what+": p99", "ms"),
-			less(c.name+"-cpu", what+": broker CPU per record", "µs"),
+		out = append(out, workload{name: "acks", extra: 20 * time.Second, figures: []figures.Figure{
+			figures.More(c.name, what, "acks/s"),
+			figures.Less(c.name+"-p50", what+": p50", "ms"),
+			figures.Less(c.name+"-p99", what+": p99", "ms"),
+			figures.Less(c.name+"-cpu", what+": broker CPU per record", "µs"),
 		}, run: func(ctx context.Context, e *env) error {
 			topic, err := e.topic(ctx, "acks", c.partitions, c.config)
 			if err != nil {
@@ -77,11 +79,11 @@ func oneAtATime(ctx context.Context, e *env, topic string, i int, partitions int
 
 func pacedWork() []workload {
 	const what = "a record every ms, not synced"
-	return []workload{{name: "paced", figures: []figure{
-		less("paced-p50", what+": p50", "ms"),
-		less("paced-p99", what+": p99", "ms"),
-		less("paced-p999", what+": p99.9", "ms"),
-		less("paced-cpu", what+": broker CPU per record", "µs"),
+	return []workload{{name: "paced", figures: []figures.Figure{
+		figures.Less("paced-p50", what+": p50", "ms"),
+		figures.Less("paced-p99", what+": p99", "ms"),
+		figures.Less("paced-p999", what+": p99.9", "ms"),
+		figures.Less("paced-cpu", what+": broker CPU per record", "µs"),
 	}, run: paced}}
 }
 
@@ -121,6 +123,6 @@ func paced(ctx context.Context, e *env) error {
 	e.put("paced-p50", lat.at(0.50))
 	e.put("paced-p99", lat.at(0.99))
 	e.put("paced-p999", lat.at(0.999))
-	e.sheet.notes["paced-p50"] = how
+	e.sheet.Notes["paced-p50"] = how
 	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/benchmarks/figures"
+	"github.com/millrace/millrace/benchmarks/rig"
 )
 
 // bound is a line of ALONE.md: what is asked of figures of our own broker.
@@ -55,15 +58,15 @@ func (e *env) other(ctx context.Context, name string, f func(*env) error) (err e
 		return err
 	}
 	defer func() {
-		if kerr := p.kill(); err == nil {
+		if kerr := p.Kill(); err == nil {
 			err = kerr
 		}
 	}()
-	if err := p.start(ctx); err != nil {
+	if err := p.Start(ctx); err != nil {
 		return err
 	}
 	own := *e
-	own.broker, own.seeds = p, []string{p.addr}
+	own.broker, own.seeds = p, []string{p.Addr}
 	return f(&own)
 }
 
@@ -72,11 +75,11 @@ func measureAlone(ctx context.Context, f flags, work, bin string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.limit, fmt.Errorf("the run's limit of %v is over", f.limit))
 	defer cancel()
 	t := newTables(aloneWork(), nil)
-	head := "# What stays flat, and what stays bounded\n\nWritten by `make bench-alone`; no figure here is typed by hand. Our server alone, acks=all synced: [README.md](README.md).\n\n" + setting(ctx, work, "")
-	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: t, fresh: func(dir string) (*process, error) { return millrace(bin, dir) }}
+	head := "# What stays flat, and what stays bounded\n\nWritten by `make bench-alone`; no figure here is typed by hand. Our server alone, acks=all synced: [README.md](README.md).\n\n" + rig.Setting(ctx, work)
+	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: t, fresh: func(dir string) (*rig.Process, error) { return rig.Millrace(bin, dir) }}
 	page := func() string { return head + fmt.Sprintf("\nState of the run: %s.\n", t.state) + boundsTable(t) }
 	if f.results != "" {
-		s.save = func() error { return replaceFile(f.results, page()) }
+		s.save = func() error { return figures.ReplaceFile(f.results, page()) }
 	}
 	began := time.Now()
 	for round := range f.rounds {
@@ -108,9 +111,9 @@ func boundsTable(t *tables) string {
 		var cells []string
 		for _, name := range r.figures {
 			f, _ := named(t.all, name)
-			cells = append(cells, t.cell(ourSide, f))
-			if s := t.spread(ourSide, name); s.rounds > 0 {
-				medians = append(medians, s.median)
+			cells = append(cells, t.Cell(ourSide, f))
+			if s := t.Spread(ourSide, name); s.Rounds > 0 {
+				medians = append(medians, s.Median)
 			}
 		}
 		said := "not measured"
@@ -125,7 +128,7 @@ func boundsTable(t *tables) string {
 	b.WriteString("\n## Everything measured\n\n| figure | |\n|---|---|\n")
 	for _, w := range t.all {
 		for _, f := range w.figures {
-			fmt.Fprintf(&b, "| %s | %s |\n", f.what, t.cell(ourSide, f))
+			fmt.Fprintf(&b, "| %s | %s |\n", f.What, t.Cell(ourSide, f))
 		}
 	}
 	return b.String()

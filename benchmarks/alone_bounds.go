@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 const (
@@ -21,21 +23,21 @@ const (
 // boundWork measures what has to stay bounded.
 func boundWork() []workload {
 	return []workload{
-		{name: "idle", extra: 3 * time.Minute, run: idle, figures: []figure{
-			less("idle-cpu", "10,000 idle partitions: CPU per second", "ms"),
-			less("idle-empty", "memory of a broker without topics, after a restart", "MB"),
-			less("idle-memory", "memory of a broker with 10,000 idle partitions, after a restart", "MB"),
-			less("idle-each", "10,000 idle partitions: memory of each", "KB"),
+		{name: "idle", extra: 3 * time.Minute, run: idle, figures: []figures.Figure{
+			figures.Less("idle-cpu", "10,000 idle partitions: CPU per second", "ms"),
+			figures.Less("idle-empty", "memory of a broker without topics, after a restart", "MB"),
+			figures.Less("idle-memory", "memory of a broker with 10,000 idle partitions, after a restart", "MB"),
+			figures.Less("idle-each", "10,000 idle partitions: memory of each", "KB"),
 		}},
-		{name: "readers", extra: 2 * time.Minute, run: readers, figures: []figure{
-			less("slow-memory", fmt.Sprintf("%d readers that ask for 50 MB ten times and read nothing: memory", slowReaders), "MB"),
-			more("tail-alone", "the tail: records through producer and consumer", "rec/s"),
-			more("tail-beside", "the tail beside a reader 1 GB behind (200 MB/s)", "rec/s"),
-			more("behind", "the reader far behind, meanwhile", "MB/s"),
+		{name: "readers", extra: 2 * time.Minute, run: readers, figures: []figures.Figure{
+			figures.Less("slow-memory", fmt.Sprintf("%d readers that ask for 50 MB ten times and read nothing: memory", slowReaders), "MB"),
+			figures.More("tail-alone", "the tail: records through producer and consumer", "rec/s"),
+			figures.More("tail-beside", "the tail beside a reader 1 GB behind (200 MB/s)", "rec/s"),
+			figures.More("behind", "the reader far behind, meanwhile", "MB/s"),
 		}},
-		{name: "connections", extra: time.Minute, run: manyConnections, figures: []figure{
-			less("connections-memory", "2,000 connections that have produced: memory", "MB"),
-			less("connections-each", "2,000 connections that have produced: memory of each", "KB"),
+		{name: "connections", extra: time.Minute, run: manyConnections, figures: []figures.Figure{
+			figures.Less("connections-memory", "2,000 connections that have produced: memory", "MB"),
+			figures.Less("connections-each", "2,000 connections that have produced: memory of each", "KB"),
 		}},
 	}
 }
@@ -43,14 +45,14 @@ func boundWork() []workload {
 // idle looks at a broker that has many partitions and nothing to do.
 func idle(ctx context.Context, e *env) error {
 	again := func(e *env) (float64, error) {
-		if err := e.broker.stop(); err != nil {
+		if err := e.broker.Stop(); err != nil {
 			return 0, err
 		}
-		if err := e.broker.start(ctx); err != nil {
+		if err := e.broker.Start(ctx); err != nil {
 			return 0, err
 		}
 		time.Sleep(3 * time.Second) // what a start leaves behind is done
-		return e.broker.residentMB(), nil
+		return e.broker.ResidentMB(), nil
 	}
 	return e.other(ctx, "idle", func(e *env) error {
 		empty, err := again(e)
@@ -117,9 +119,9 @@ func readers(ctx context.Context, e *env) error {
 
 // slow asks for much on many connections and reads nothing.
 func slow(e *env, d kadm.TopicDetail) error {
-	before := e.broker.residentMB()
+	before := e.broker.ResidentMB()
 	for range slowReaders {
-		w, err := dialWire(e.broker.addr)
+		w, err := dialWire(e.broker.Addr)
 		if err != nil {
 			return err
 		}
@@ -131,13 +133,13 @@ func slow(e *env, d kadm.TopicDetail) error {
 		}
 	}
 	time.Sleep(2 * time.Second) // the broker has answered as far as the sockets take it
-	e.put("slow-memory", e.broker.residentMB()-before)
+	e.put("slow-memory", e.broker.ResidentMB()-before)
 	return nil
 }
 
 // behind reads a topic from its beginning, again and again, at its rate.
 func behind(e *env, d kadm.TopicDetail, stop chan struct{}, bytes *atomic.Int64) error {
-	w, err := dialWire(e.broker.addr)
+	w, err := dialWire(e.broker.Addr)
 	if err != nil {
 		return err
 	}
@@ -203,9 +205,9 @@ func manyConnections(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	before := e.broker.residentMB()
+	before := e.broker.ResidentMB()
 	for i := range int32(connections) {
-		w, err := dialWire(e.broker.addr)
+		w, err := dialWire(e.broker.Addr)
 		if err != nil {
 			return fmt.Errorf("connection %d: %w", i, err)
 		}
@@ -229,7 +231,7 @@ func manyConnections(ctx context.Context, e *env) error {
 		}
 	}
 	time.Sleep(time.Second)
-	grown := e.broker.residentMB() - before
+	grown := e.broker.ResidentMB() - before
 	e.put("connections-memory", grown)
 	e.put("connections-each", grown*1024/connections)
 	return nil
@@ -249,7 +251,7 @@ func (e *env) oneBatch(ctx context.Context, topic string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := dialWire(e.broker.addr)
+	w, err := dialWire(e.broker.Addr)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 var (
@@ -21,14 +23,14 @@ func costWork() []workload {
 	seg := workload{name: "segments", extra: 4 * time.Minute, run: segmentCost}
 	for _, n := range segmentCounts {
 		seg.figures = append(seg.figures,
-			less(fmt.Sprintf("append-segments-%d", n), fmt.Sprintf("CPU per append, partition of %s", counted(n, "segment")), "µs"),
-			less(fmt.Sprintf("fetch-segments-%d", n), fmt.Sprintf("CPU per fetch at a random offset, partition of %s", counted(n, "segment")), "µs"))
+			figures.Less(fmt.Sprintf("append-segments-%d", n), fmt.Sprintf("CPU per append, partition of %s", counted(n, "segment")), "µs"),
+			figures.Less(fmt.Sprintf("fetch-segments-%d", n), fmt.Sprintf("CPU per fetch at a random offset, partition of %s", counted(n, "segment")), "µs"))
 	}
 	par := workload{name: "partitions", extra: 4 * time.Minute, run: partitionCost}
 	for _, n := range partitionCounts {
 		par.figures = append(par.figures,
-			less(fmt.Sprintf("append-partitions-%d", n), fmt.Sprintf("CPU per append, %d partitions in turn", n), "µs"),
-			less(fmt.Sprintf("fetch-partitions-%d", n), fmt.Sprintf("CPU per fetch, %d partitions in turn", n), "µs"))
+			figures.Less(fmt.Sprintf("append-partitions-%d", n), fmt.Sprintf("CPU per append, %d partitions in turn", n), "µs"),
+			figures.Less(fmt.Sprintf("fetch-partitions-%d", n), fmt.Sprintf("CPU per fetch, %d partitions in turn", n), "µs"))
 	}
 	return []workload{seg, par}
 }
@@ -48,7 +50,7 @@ func segmentCost(ctx context.Context, e *env) error {
 		if err := fillSegments(ctx, e, topic, total); err != nil {
 			return err
 		}
-		files, err := filepath.Glob(filepath.Join(e.broker.dir, topic+"-0", "*.log"))
+		files, err := filepath.Glob(filepath.Join(e.broker.Dir, topic+"-0", "*.log"))
 		if err != nil {
 			return err
 		}
@@ -155,7 +157,7 @@ func fetchCost(ctx context.Context, e *env, topic string, partitions int32) (flo
 	if err != nil {
 		return 0, err
 	}
-	w, err := dialWire(e.broker.addr)
+	w, err := dialWire(e.broker.Addr)
 	if err != nil {
 		return 0, err
 	}

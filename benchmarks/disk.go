@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/millrace/millrace/benchmarks/figures"
 	"github.com/millrace/millrace/core/vfs"
 )
 
 // diskWork says what the disk allows a log that syncs each append of one client before it answers.
 func diskWork() []workload {
-	return []workload{{name: "disk", figures: []figure{
-		more("disk-syncs", "the disk alone: appends of 170 B to one file, each synced", "acks/s"),
+	return []workload{{name: "disk", figures: []figures.Figure{
+		figures.More("disk-syncs", "the disk alone: appends of 170 B to one file, each synced", "acks/s"),
 	}, run: func(ctx context.Context, e *env) error {
 		n, err := syncedAppends(ctx, e.dir, e.seconds)
 		e.put("disk-syncs", n)

@@ -9,34 +9,29 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
+	"github.com/millrace/millrace/benchmarks/rig"
 )
 
 // env is what a workload gets: where the cluster is, how long to run, and where figures go.
 type env struct {
-	broker  *process // nil when measuring a cluster by address
+	broker  *rig.Process // nil when measuring a cluster by address
 	seeds   []string
-	dir     string                              // for files of the workload's own
-	fresh   func(name string) (*process, error) // makes another broker of ours; nil where there is none to make
-	seconds time.Duration                       // length of each timed workload
-	sheet   *sheet
+	dir     string                                  // for files of the workload's own
+	fresh   func(name string) (*rig.Process, error) // makes another broker of ours; nil where there is none to make
+	seconds time.Duration                           // length of each timed workload
+	sheet   *figures.Sheet
 }
 
-// sheet is what one run of one workload has found. It belongs to the workload until that returns.
-type sheet struct {
-	values map[string]float64
-	notes  map[string]string // by figure: what has to be said about it
-}
-
-func newSheet() *sheet { return &sheet{values: map[string]float64{}, notes: map[string]string{}} }
-
-func (e *env) put(name string, v float64) { e.sheet.values[name] = v }
+func (e *env) put(name string, v float64) { e.sheet.Values[name] = v }
 
 // cpu is the processor time that the broker has used so far; 0 for a cluster by address.
 func (e *env) cpu() time.Duration {
 	if e.broker == nil {
 		return 0
 	}
-	return e.broker.cpu()
+	return e.broker.CPU()
 }
 
 // putPer notes the broker's microseconds per operation; nothing for a cluster by address.
@@ -82,7 +77,7 @@ func (e *env) topic(ctx context.Context, what string, partitions int32, config m
 // acknowledgements there: with acks=all, which Kafka as shipped does not sync; a server of ours that knows no such topic
 // is asked with acks=1.
 func (e *env) relaxedTopic(ctx context.Context, what string) (topic string, acks kgo.Acks, how string, err error) {
-	if e.broker == nil || e.broker.name != millraceName {
+	if e.broker == nil || e.broker.Name != rig.MillraceName {
 		topic, err = e.topic(ctx, what, 1, nil)
 		return topic, kgo.AllISRAcks(), "acks=all, as shipped", err
 	}

@@ -7,16 +7,18 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 func startWork() []workload {
-	return []workload{{name: "start", process: true, figures: []figure{
-		less("start", "start on a fresh folder, to the first answered request", "ms"),
-		less("memory-idle", "memory, idle", "MB"),
+	return []workload{{name: "start", process: true, figures: []figures.Figure{
+		figures.Less("start", "start on a fresh folder, to the first answered request", "ms"),
+		figures.Less("memory-idle", "memory, idle", "MB"),
 	}, run: func(_ context.Context, e *env) error {
-		e.put("start", milliseconds(e.broker.ready))
+		e.put("start", milliseconds(e.broker.Ready))
 		time.Sleep(time.Second) // what a start still does behind its first answer
-		e.put("memory-idle", e.broker.residentMB())
+		e.put("memory-idle", e.broker.ResidentMB())
 		return nil
 	}}}
 }
@@ -25,15 +27,15 @@ const manyTopics = 1000
 
 func lifecycleWork() []workload {
 	return []workload{
-		{name: "topics", extra: time.Minute, figures: []figure{
-			less("topics-create", "1,000 topics: create", "ms"),
-			less("topics-first", "1,000 topics: first record in each", "ms"),
-			less("topics-files", "1,000 topics: open files", "files"),
+		{name: "topics", extra: time.Minute, figures: []figures.Figure{
+			figures.Less("topics-create", "1,000 topics: create", "ms"),
+			figures.Less("topics-first", "1,000 topics: first record in each", "ms"),
+			figures.Less("topics-files", "1,000 topics: open files", "files"),
 		}, run: topics},
-		{name: "restart", process: true, extra: 3 * time.Minute, figures: []figure{
-			less("memory-after", "memory after the whole run", "MB"),
-			more("log-size", "log in the data folder at the SIGKILL", "GB"),
-			less("restart", "ready after SIGKILL, all partitions led", "ms"),
+		{name: "restart", process: true, extra: 3 * time.Minute, figures: []figures.Figure{
+			figures.Less("memory-after", "memory after the whole run", "MB"),
+			figures.More("log-size", "log in the data folder at the SIGKILL", "GB"),
+			figures.Less("restart", "ready after SIGKILL, all partitions led", "ms"),
 		}, run: restart},
 	}
 }
@@ -73,7 +75,7 @@ func topics(ctx context.Context, e *env) error {
 	}
 	e.put("topics-first", milliseconds(time.Since(began)))
 	if e.broker != nil {
-		e.put("topics-files", float64(e.broker.openFiles()))
+		e.put("topics-files", float64(e.broker.OpenFiles()))
 	}
 	return nil
 }
@@ -83,7 +85,7 @@ const logAtRestart = 2_300_000_000
 
 // restart fills the log up, kills the broker and times the next start until every partition has a leader again.
 func restart(ctx context.Context, e *env) error {
-	size, err := e.broker.logBytes()
+	size, err := e.broker.LogBytes()
 	if err != nil {
 		return err
 	}
@@ -95,11 +97,11 @@ func restart(ctx context.Context, e *env) error {
 		if err := fill(ctx, e, topic, logAtRestart-size); err != nil {
 			return err
 		}
-		if size, err = e.broker.logBytes(); err != nil {
+		if size, err = e.broker.LogBytes(); err != nil {
 			return err
 		}
 	}
-	e.put("memory-after", e.broker.residentMB())
+	e.put("memory-after", e.broker.ResidentMB())
 	e.put("log-size", float64(size)/1e9)
 	topics := 0
 	err = e.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
@@ -110,11 +112,11 @@ func restart(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.broker.kill(); err != nil {
+	if err := e.broker.Kill(); err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := e.broker.start(ctx); err != nil {
+	if err := e.broker.Start(ctx); err != nil {
 		return err
 	}
 	err = e.admin(ctx, func(ctx context.Context, adm *kadm.Client) error { return led(ctx, adm, topics) })

@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+
+	"github.com/millrace/millrace/benchmarks/rig"
 )
 
 func main() {
@@ -58,7 +60,7 @@ func run() error {
 			return fmt.Errorf("-server: %w", err)
 		}
 	} else {
-		if bin, err = buildMillrace(ctx, work); err != nil {
+		if bin, err = rig.BuildMillrace(ctx, work); err != nil {
 			return err
 		}
 	}
@@ -71,5 +73,5 @@ func run() error {
 		return measureAlone(ctx, f, work, bin)
 	}
 	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: newTables(brokerWork(), nil)}
-	return s.turn(ctx, contender{side: ourSide, start: func(dir string) (*process, error) { return millrace(bin, dir) }}, brokerWork(), 0)
+	return s.turn(ctx, contender{side: ourSide, start: func(dir string) (*rig.Process, error) { return rig.Millrace(bin, dir) }}, brokerWork(), 0)
 }

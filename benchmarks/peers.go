@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/millrace/millrace/benchmarks/figures"
+	"github.com/millrace/millrace/benchmarks/rig"
 )
 
 // comparePeers measures our server, Apache Kafka and the client's ceiling in turn, each round on fresh folders. The page
@@ -15,15 +18,19 @@ func comparePeers(ctx context.Context, f flags, work, bin string) error {
 	all := append(brokerWork(), diskWork()...)
 	t := newTables(all, section3)
 	t.head = "# Measured beside Apache Kafka\n\nWritten by `make bench-peers`; no figure here is typed by hand. What is compared, and how fairly: [README.md](README.md).\n\n" +
-		setting(ctx, work, f.kafka) + fmt.Sprintf("| timed part of a workload | %v, after a warm-up that is not counted |\n", f.seconds)
+		rig.Setting(ctx, work, append([]rig.Line{
+			{What: "client", Value: "franz-go " + rig.ModuleVersion("github.com/twmb/franz-go") + ", on the same machine, over TCP on loopback, no compression"},
+			{What: "client's ceiling", Value: "kfake " + rig.ModuleVersion("github.com/twmb/franz-go/pkg/kfake") + ", in memory, a process of its own"},
+		}, append(rig.KafkaLines(ctx, f.kafka),
+			rig.Line{What: "timed part of a workload", Value: fmt.Sprintf("%v, after a warm-up that is not counted", f.seconds)})...)...)
 	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: t}
 	if f.results != "" {
-		s.save = func() error { return replaceFile(f.results, t.page()) }
+		s.save = func() error { return figures.ReplaceFile(f.results, t.page()) }
 	}
 	brokers := []contender{
-		{side: ourSide, start: func(dir string) (*process, error) { return millrace(bin, dir) }},
-		{side: kafkaSide, start: func(dir string) (*process, error) { return kafka(f.kafka, dir) }},
-		{side: clientSide, start: func(string) (*process, error) { return ceiling() }, skip: map[string]bool{"start": true, "topics": true, "restart": true}},
+		{side: ourSide, start: func(dir string) (*rig.Process, error) { return rig.Millrace(bin, dir) }},
+		{side: kafkaSide, start: func(dir string) (*rig.Process, error) { return rig.Kafka(f.kafka, dir) }},
+		{side: clientSide, start: func(string) (*rig.Process, error) { return ceiling() }, skip: map[string]bool{"start": true, "topics": true, "restart": true}},
 	}
 	began := time.Now()
 	for round := range f.rounds {
@@ -38,8 +45,8 @@ func comparePeers(ctx context.Context, f flags, work, bin string) error {
 				break
 			}
 			c := brokers[(i+round)%len(brokers)] // whoever begins changes from round to round
-			t.state = fmt.Sprintf("broken off in round %d of %d, at %s, after %v", round+1, f.rounds, sideNames[c.side], time.Since(began).Round(time.Second))
-			fmt.Fprintf(s.out, "\n-- round %d of %d: %s (%v)\n", round+1, f.rounds, sideNames[c.side], time.Since(began).Round(time.Second))
+			t.state = fmt.Sprintf("broken off in round %d of %d, at %s, after %v", round+1, f.rounds, c.side, time.Since(began).Round(time.Second))
+			fmt.Fprintf(s.out, "\n-- round %d of %d: %s (%v)\n", round+1, f.rounds, c.side, time.Since(began).Round(time.Second))
 			if err := s.turn(ctx, c, brokerWork(), round); err != nil {
 				return err
 			}

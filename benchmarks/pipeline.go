@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 func pipelineWork() []workload {
 	const what = "consume, transform, produce, commit in 100 ms transactions"
-	return []workload{{name: "pipeline", extra: 60 * time.Second, figures: []figure{
-		more("pipeline", what, "rec/s"),
-		less("pipeline-cpu", what+": broker CPU per record", "µs"),
+	return []workload{{name: "pipeline", extra: 60 * time.Second, figures: []figures.Figure{
+		figures.More("pipeline", what, "rec/s"),
+		figures.Less("pipeline-cpu", what+": broker CPU per record", "µs"),
 	}, run: pipeline}}
 }
 

@@ -7,13 +7,17 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/millrace/millrace/benchmarks/figures"
+	"github.com/millrace/millrace/benchmarks/rig"
 )
 
 // contender is a broker that takes part in every round.
 type contender struct {
-	side  side
-	start func(dir string) (*process, error)
+	side  figures.Side
+	start func(dir string) (*rig.Process, error)
 	skip  map[string]bool // workloads by name that it takes no part in
 }
 
@@ -24,15 +28,15 @@ type stage struct {
 	only    string
 	out     io.Writer
 	tables  *tables
-	save    func() error                       // after every workload; nil = nothing is written
-	fresh   func(dir string) (*process, error) // for workloads that need more brokers of ours
-	gently  bool                               // brokers are stopped at the end, not killed, and may write what they have to say
+	save    func() error                           // after every workload; nil = nothing is written
+	fresh   func(dir string) (*rig.Process, error) // for workloads that need more brokers of ours
+	gently  bool                                   // brokers are stopped at the end, not killed, and may write what they have to say
 }
 
 // turn is one contender on a fresh folder going through all workloads. Whatever fails is a failure of its rows; only the
 // end of ctx ends the turn.
 func (s *stage) turn(ctx context.Context, c contender, all []workload, round int) error {
-	dir := filepath.Join(s.work, fmt.Sprintf("round%d-%d", round, c.side))
+	dir := filepath.Join(s.work, fmt.Sprintf("round%d-%s", round, strings.ReplaceAll(string(c.side), " ", "-")))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -40,7 +44,7 @@ func (s *stage) turn(ctx context.Context, c contender, all []workload, round int
 	if err != nil {
 		return err
 	}
-	startErr := p.start(ctx)
+	startErr := p.Start(ctx)
 	for _, w := range all {
 		if ctx.Err() != nil {
 			break // the run's end is no failure of what has not run
@@ -48,43 +52,43 @@ func (s *stage) turn(ctx context.Context, c contender, all []workload, round int
 		if c.skip[w.name] || !w.chosen(s.only) {
 			continue
 		}
-		found, err := newSheet(), startErr
+		found, err := figures.NewSheet(), startErr
 		if err == nil {
-			found, err = w.do(ctx, env{broker: p, seeds: []string{p.addr}, dir: dir, seconds: s.seconds, fresh: func(name string) (*process, error) {
+			found, err = w.do(ctx, env{broker: p, seeds: []string{p.Addr}, dir: dir, seconds: s.seconds, fresh: func(name string) (*rig.Process, error) {
 				return s.fresh(filepath.Join(dir, name))
 			}})
 			startErr = s.revive(ctx, p, err)
 		}
 		if err := s.note(c.side, w, found, err); err != nil {
-			return errors.Join(err, p.kill())
+			return errors.Join(err, p.Kill())
 		}
 	}
-	end := p.kill
+	end := p.Kill
 	if s.gently {
-		end = p.stop
+		end = p.Stop
 	}
 	return errors.Join(end(), os.RemoveAll(dir))
 }
 
 // revive starts a broker again that a failed workload left hanging or dead.
-func (s *stage) revive(ctx context.Context, p *process, failed error) error {
-	if failed == nil || ctx.Err() != nil || (!errors.Is(failed, errHangs) && ping(p.addr) == nil) {
+func (s *stage) revive(ctx context.Context, p *rig.Process, failed error) error {
+	if failed == nil || ctx.Err() != nil || (!errors.Is(failed, errHangs) && rig.Ping(p.Addr) == nil) {
 		return nil
 	}
-	return errors.Join(p.kill(), p.start(ctx))
+	return errors.Join(p.Kill(), p.Start(ctx))
 }
 
 // note shows and keeps what a workload gave.
-func (s *stage) note(who side, w workload, found *sheet, err error) error {
+func (s *stage) note(who figures.Side, w workload, found *figures.Sheet, err error) error {
 	for _, f := range w.figures {
-		if v, ok := found.values[f.name]; ok {
-			fmt.Fprintf(s.out, "%-72s %s\n", f.what, format(v, f.unit))
+		if v, ok := found.Values[f.Name]; ok {
+			fmt.Fprintf(s.out, "%-72s %s\n", f.What, figures.Format(v, f.Unit))
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(s.out, "%-72s FAILED: %s\n", w.figures[0].what, brief(err))
+		fmt.Fprintf(s.out, "%-72s FAILED: %s\n", w.figures[0].What, figures.Brief(err))
 	}
-	s.tables.add(who, w, found, err)
+	s.tables.Add(who, w.figures, found, err)
 	if s.save == nil {
 		return nil
 	}
@@ -103,12 +107,4 @@ func (s *stage) disk(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// replaceFile writes a file in one step.
-func replaceFile(path, text string) error {
-	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/millrace/millrace/benchmarks/rig"
 )
 
 // measureCluster runs what needs no process of our own on a cluster that is there.
@@ -34,9 +36,9 @@ func profile(ctx context.Context, f flags, work, bin string) error {
 	}
 	all := append(brokerWork(), aloneWork()...)
 	s := &stage{work: work, seconds: f.seconds, only: f.only, out: os.Stdout, tables: newTables(all, nil), gently: true,
-		fresh: func(dir string) (*process, error) { return millrace(bin, dir) }}
-	err = s.turn(ctx, contender{side: ourSide, start: func(dir string) (*process, error) {
-		return millrace(bin, dir, "--profile-dir", into)
+		fresh: func(dir string) (*rig.Process, error) { return rig.Millrace(bin, dir) }}
+	err = s.turn(ctx, contender{side: ourSide, start: func(dir string) (*rig.Process, error) {
+		return rig.Millrace(bin, dir, "--profile-dir", into)
 	}}, all, 0)
 	if err == nil {
 		fmt.Printf("profiles are in %s; look with: go tool pprof -http :0 %s\n", f.profile, filepath.Join(f.profile, "cpu.pprof"))

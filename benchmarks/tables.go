@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 // tables are the pages that a run writes, from what its rounds found. They have one owner, the loop over the rounds.
 type tables struct {
-	*collected
+	*figures.Collected
 	all   []workload
 	rows  []row
 	head  string
@@ -15,7 +17,7 @@ type tables struct {
 }
 
 func newTables(all []workload, rows []row) *tables {
-	return &tables{collected: newCollected(), all: all, rows: rows}
+	return &tables{Collected: figures.NewCollected(), all: all, rows: rows}
 }
 
 // page is the whole file.
@@ -36,36 +38,36 @@ func (t *tables) asked(b *strings.Builder) {
 	reached, asked := 0, 0
 	for _, r := range t.rows {
 		f, _ := named(t.all, r.figure)
-		v := r.judge(t.collected, f)
-		mark, limit, theirs := "", "", t.cell(kafkaSide, f)
-		if f.less {
+		v := r.judge(t.Collected, f)
+		mark, limit, theirs := "", "", t.Cell(kafkaSide, f)
+		if f.Less {
 			mark = " ↓"
 		}
 		if r.own {
 			other, _ := named(t.all, r.against)
-			theirs = "ours: " + t.cell(ourSide, other)
+			theirs = "ours: " + t.Cell(ourSide, other)
 		}
 		if r.client {
-			limit = t.cell(clientSide, f)
+			limit = t.Cell(clientSide, f)
 		}
 		if r.disk != "" {
 			d, _ := named(t.all, r.disk)
-			limit += "; the disk's: " + t.cell(diskSide, d)
+			limit += "; the disk's: " + t.Cell(diskSide, d)
 		}
-		if r.atLeast.asked() {
+		if r.atLeast.Asked() {
 			asked++
 			if strings.HasPrefix(v.said, "yes") {
 				reached++
 			}
 		}
-		fmt.Fprintf(b, "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.what, mark, r.sync, t.cell(ourSide, f), theirs, v.ratio, r.atLeast, r.reach, v.said, limit)
+		fmt.Fprintf(b, "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.what, mark, r.sync, t.Cell(ourSide, f), theirs, v.ratio, r.atLeast, r.reach, v.said, limit)
 	}
 	fmt.Fprintf(b, "\n%d of %d rows reached.\n", reached, asked)
-	for s, name := range sideNames {
+	for _, s := range sides {
 		for _, w := range t.all {
 			for _, f := range w.figures {
-				if n := t.notes[s][f.name]; n != "" {
-					fmt.Fprintf(b, "%s, %s: %s.\n", f.what, name, n)
+				if n := t.Note(s, f.Name); n != "" {
+					fmt.Fprintf(b, "%s, %s: %s.\n", f.What, s, n)
 				}
 			}
 		}
@@ -77,19 +79,19 @@ func (t *tables) everything(b *strings.Builder) {
 	b.WriteString("\n## Everything measured\n\n| figure | Millrace | Apache Kafka | ours / theirs | client's ceiling |\n|---|---|---|---|---|\n")
 	for _, w := range t.all {
 		for _, f := range w.figures {
-			ours, theirs := t.spread(ourSide, f.name), t.spread(kafkaSide, f.name)
+			ours, theirs := t.Spread(ourSide, f.Name), t.Spread(kafkaSide, f.Name)
 			ratio, mark := "", ""
-			if theirs.median > 0 && ours.rounds > 0 {
-				ratio = fmt.Sprintf("%.3g", ours.median/theirs.median)
+			if theirs.Median > 0 && ours.Rounds > 0 {
+				ratio = fmt.Sprintf("%.3g", ours.Median/theirs.Median)
 			}
-			if f.less {
+			if f.Less {
 				mark = " ↓"
 			}
-			limit := t.cell(clientSide, f)
-			if t.spread(diskSide, f.name).rounds > 0 {
-				limit = "the disk alone: " + t.cell(diskSide, f)
+			limit := t.Cell(clientSide, f)
+			if t.Spread(diskSide, f.Name).Rounds > 0 {
+				limit = "the disk alone: " + t.Cell(diskSide, f)
 			}
-			fmt.Fprintf(b, "| %s%s | %s | %s | %s | %s |\n", f.what, mark, t.cell(ourSide, f), t.cell(kafkaSide, f), ratio, limit)
+			fmt.Fprintf(b, "| %s%s | %s | %s | %s | %s |\n", f.What, mark, t.Cell(ourSide, f), t.Cell(kafkaSide, f), ratio, limit)
 		}
 	}
 }

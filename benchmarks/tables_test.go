@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 // TestRowsAreMeasured: every figure that a page speaks of is one that a workload gives, and no two give the same.
@@ -19,10 +21,10 @@ func TestRowsAreMeasured(t *testing.T) {
 				t.Errorf("row %q: nothing measures %q", r.what, name)
 			}
 		}
-		if f, _ := named(all, r.figure); r.atLeast.isNumber() && f.less != r.atLeast.lessIsBetter() {
-			t.Errorf("row %q asks for %v of a figure where less is better: %v", r.what, r.atLeast, f.less)
+		if f, _ := named(all, r.figure); r.atLeast.IsNumber() && f.Less != r.atLeast.LessIsBetter() {
+			t.Errorf("row %q asks for %v of a figure where less is better: %v", r.what, r.atLeast, f.Less)
 		}
-		if r.reach.isNumber() && !r.atLeast.reached(r.reach.ratio) {
+		if r.reach.IsNumber() && !r.atLeast.Reached(r.reach.Ratio) {
 			t.Errorf("row %q reaches for less (%v) than it asks for (%v)", r.what, r.reach, r.atLeast)
 		}
 	}
@@ -36,32 +38,10 @@ func TestRowsAreMeasured(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range slices.Concat(all, aloneWork()) {
 		for _, f := range w.figures {
-			if seen[f.name] {
-				t.Errorf("%q is measured twice", f.name)
+			if seen[f.Name] {
+				t.Errorf("%q is measured twice", f.Name)
 			}
-			seen[f.name] = true
-		}
-	}
-}
-
-func TestGoals(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		g       goal
-		ratio   float64
-		reached bool
-		reads   string
-	}{
-		{asMuch(1.2), 1.2, true, "1.2x"}, {asMuch(1.2), 1.19, false, "1.2x"},
-		{atMost(0.5), 0.5, true, "0.5x"}, {atMost(0.5), 0.51, false, "0.51x"},
-		{fasterBy(50), 1.0 / 92, true, "92x faster"}, {fasterBy(50), 1.0 / 49, false, "49x faster"}, {fasterBy(1), 2, false, "0.5x faster"},
-		{oneIn(10), 1.0 / 28, true, "1/28"}, {oneIn(10), 1.0 / 9, false, "1/9"},
-	} {
-		if got := c.g.reached(c.ratio); got != c.reached {
-			t.Errorf("%v, ratio %v: reached is %v", c.g, c.ratio, got)
-		}
-		if got := c.g.reads.format(c.ratio); got != c.reads {
-			t.Errorf("%v, ratio %v reads %q, want %q", c.g, c.ratio, got, c.reads)
+			seen[f.Name] = true
 		}
 	}
 }
@@ -69,8 +49,8 @@ func TestGoals(t *testing.T) {
 // TestVerdicts judges one row by what stands around it.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
-	r := row{what: "produce", figure: "p", client: true, disk: "d", atLeast: asMuch(2), reach: asMuch(3)}
-	f := more("p", "produce", "rec/s")
+	r := row{what: "produce", figure: "p", client: true, disk: "d", atLeast: figures.AsMuch(2), reach: figures.AsMuch(3)}
+	f := figures.More("p", "produce", "rec/s")
 	for _, c := range []struct {
 		name                       string
 		ours, theirs, client, disk float64
@@ -82,10 +62,12 @@ func TestVerdicts(t *testing.T) {
 		{"behind, but the client can no more", 15, 10, 16, 0, "yes: 90 % of the client's ceiling"},
 		{"nothing of theirs", 15, 0, 16, 0, "not measured"},
 	} {
-		got := newCollected()
-		for s, v := range map[side]float64{ourSide: c.ours, kafkaSide: c.theirs, clientSide: c.client} {
+		got := figures.NewCollected()
+		for s, v := range map[figures.Side]float64{ourSide: c.ours, kafkaSide: c.theirs, clientSide: c.client} {
 			if v != 0 {
-				got.values[s]["p"] = []float64{v}
+				found := figures.NewSheet()
+				found.Values["p"] = v
+				got.Add(s, []figures.Figure{f}, found, nil)
 			}
 		}
 		if v := r.judge(got, f); v.said != c.want {
@@ -97,15 +79,15 @@ func TestVerdicts(t *testing.T) {
 // TestAFailureIsNamedInTheTable: rounds that failed are told beside those that did not.
 func TestAFailureIsNamedInTheTable(t *testing.T) {
 	t.Parallel()
-	w := workload{name: "w", figures: []figure{more("a", "figure a", "rec/s"), less("b", "figure b", "ms")}}
-	tab := newTables([]workload{w}, []row{{what: "row a", sync: noSync, figure: "a", atLeast: asMuch(1)}})
-	good := newSheet()
-	good.values["a"], good.values["b"] = 200, 3
-	half := newSheet()
-	half.values["a"] = 300
-	tab.add(ourSide, w, good, nil)
-	tab.add(ourSide, w, half, errors.New("torn | in two\nlines"))
-	tab.add(kafkaSide, w, newSheet(), errors.New("never came back"))
+	w := workload{name: "w", figures: []figures.Figure{figures.More("a", "figure a", "rec/s"), figures.Less("b", "figure b", "ms")}}
+	tab := newTables([]workload{w}, []row{{what: "row a", sync: noSync, figure: "a", atLeast: figures.AsMuch(1)}})
+	good := figures.NewSheet()
+	good.Values["a"], good.Values["b"] = 200, 3
+	half := figures.NewSheet()
+	half.Values["a"] = 300
+	tab.Add(ourSide, w.figures, good, nil)
+	tab.Add(ourSide, w.figures, half, errors.New("torn | in two\nlines"))
+	tab.Add(kafkaSide, w.figures, figures.NewSheet(), errors.New("never came back"))
 	page := tab.page()
 	for _, want := range []string{
 		"| row a | – | 250 rec/s (200 … 300) | failed: never came back |  | 1x |  | not measured |",
@@ -129,8 +111,8 @@ func TestAWorkloadThatHangsIsLeft(t *testing.T) {
 		return ctx.Err()
 	}}
 	found, err := heeds.do(ctx, env{})
-	if err == nil || err.Error() != "enough" || found.values["a"] != 1 {
-		t.Errorf("a workload that heeds its context gave %v and %v", found.values, err)
+	if err == nil || err.Error() != "enough" || found.Values["a"] != 1 {
+		t.Errorf("a workload that heeds its context gave %v and %v", found.Values, err)
 	}
 	block := make(chan struct{})
 	defer close(block)
@@ -163,20 +145,5 @@ func TestCrowdCountsTheWindowOnly(t *testing.T) {
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("a client that fails gives %v", err)
-	}
-}
-
-func TestFormat(t *testing.T) {
-	t.Parallel()
-	for want, got := range map[string]string{
-		"1.25M rec/s": format(1_250_000, "rec/s"), "12,345 acks/s": format(12_345, "acks/s"), "456 MB": format(456.4, "MB"),
-		"12.3 ms": format(12.34, "ms"), "0.27 µs": format(0.271, "µs"), "0.0513 µs": format(0.05134, "µs"),
-	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	if s := spreadOf([]float64{3, 1, 2, 10}); s.low != 1 || s.median != 2.5 || s.high != 10 {
-		t.Errorf("%+v", s)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 func throughputWork() []workload {
@@ -17,11 +19,11 @@ func throughputWork() []workload {
 		if size > 100 {
 			unit = "MB/s"
 		}
-		out = append(out, workload{name: "produce", extra: 90 * time.Second, figures: []figure{
-			more("produce-"+name, fmt.Sprintf("produce %d B, 6 partitions", size), unit),
-			less("produce-cpu-"+name, fmt.Sprintf("produce %d B: broker CPU per record", size), "µs"),
-			more("consume-"+name, fmt.Sprintf("consume %d B", size), unit),
-			less("consume-cpu-"+name, fmt.Sprintf("consume %d B: broker CPU per KB", size), "µs"),
+		out = append(out, workload{name: "produce", extra: 90 * time.Second, figures: []figures.Figure{
+			figures.More("produce-"+name, fmt.Sprintf("produce %d B, 6 partitions", size), unit),
+			figures.Less("produce-cpu-"+name, fmt.Sprintf("produce %d B: broker CPU per record", size), "µs"),
+			figures.More("consume-"+name, fmt.Sprintf("consume %d B", size), unit),
+			figures.Less("consume-cpu-"+name, fmt.Sprintf("consume %d B: broker CPU per KB", size), "µs"),
 		}, run: func(ctx context.Context, e *env) error { return produceAndConsume(ctx, e, size, name) }})
 	}
 	return out

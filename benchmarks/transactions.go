@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
 )
 
 // transactionWork commits transactions of ten records, each client with its own transactional id.
@@ -14,12 +16,12 @@ func transactionWork() []workload {
 	for _, clients := range []int{1, 8, 32} {
 		name := fmt.Sprintf("txn-%d", clients)
 		what := fmt.Sprintf("transactions of 10 records, %s", counted(clients, "client"))
-		out = append(out, workload{name: "transactions", extra: 20 * time.Second, figures: []figure{
-			more(name, what, "txn/s"),
-			less(name+"-p50", what+": p50", "ms"),
-			less(name+"-p99", what+": p99", "ms"),
-			less(name+"-first", what+": until each has committed its first", "ms"),
-			less(name+"-cpu", what+": broker CPU per transaction", "µs"),
+		out = append(out, workload{name: "transactions", extra: 20 * time.Second, figures: []figures.Figure{
+			figures.More(name, what, "txn/s"),
+			figures.Less(name+"-p50", what+": p50", "ms"),
+			figures.Less(name+"-p99", what+": p99", "ms"),
+			figures.Less(name+"-first", what+": until each has committed its first", "ms"),
+			figures.Less(name+"-cpu", what+": broker CPU per transaction", "µs"),
 		}, run: func(ctx context.Context, e *env) error {
 			topic, err := e.topic(ctx, "txn", 6, nil)
 			if err != nil {
