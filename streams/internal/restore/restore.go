@@ -1,26 +1,7 @@
-// Package restore brings stores up to date from their changelogs before their
-// tasks process anything.
-//
-// The caller has asked, in this order, for the group's stable offsets and then
-// for the end of each changelog, undecided records included. Whatever a former
-// owner managed to commit lies before that end; whatever it left undecided does
-// too, and is decided when a committed reader passes it. So a store is complete
-// when a committed reader has reached the end, and not earlier.
-//
-// A restore continues from the position in the store. It begins from nothing
-// when that position does not belong to this log: another topic id, an epoch
-// that ended earlier (the log lost its tail and grew again), an end or a start
-// on the wrong side. It also begins from nothing when the store was away for
-// longer than the log keeps its tombstones, because rows deleted meanwhile
-// would never be seen to go.
-//
-// Stopping a restore at any point leaves stores that obey the rule of package
-// state: contents and position belong together.
 package restore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -34,9 +15,18 @@ type Job struct {
 	Name    string                 // of the store
 	Part    session.TopicPartition // its changelog
 	TopicID [16]byte               // of the changelog as it is now
-	End     int64                  // up to where, exclusive
 	Image   state.Image
 	Options state.OverlayOptions
+
+	// End is up to where the store goes, exclusive. With Follow it is where the
+	// log ended when the job was prepared, and the store goes on behind it.
+	End int64
+	// Follow makes a copy, which is never complete. Bound is up to where it may
+	// go, as far as is known yet: a source topic that serves as changelog has
+	// records that its group has not committed, and they belong to no store.
+	// It may be raised at any time between two steps.
+	Follow bool
+	Bound  int64
 
 	// Row turns a record into the row it stands for; nil means that key and
 	// value are the row. ok is false for records that leave no trace.
@@ -45,59 +35,60 @@ type Job struct {
 	// Tombstones is how long the log keeps them at least; 0 is for ever.
 	Tombstones time.Duration
 
-	// Overlay is the result: the store over its image, complete.
+	// Overlay is the store over its image; complete when the job is done.
 	Overlay *state.Overlay
 
-	// Restored counts the records read, Rebuilt says why the store had to
+	// Restored and Bytes count what was read, Rebuilt says why the store had to
 	// begin from nothing, "" when it had not.
-	Restored int64
-	Rebuilt  string
+	Restored, Bytes int64
+	Rebuilt         string
 
 	feed  *session.Feed
 	start int64 // of the log
+	err   error
+	done  bool
 }
+
+// Unbounded is the Bound of a copy that may read all that is committed.
+const Unbounded = int64(1)<<62 - 1
 
 // batchBytes is how much a restore collects before it writes to the image.
 const batchBytes = 1 << 20
 
-// Run brings every job's store to its end. When ctx ends first the stores are
-// usable for a later restore; the images stay the caller's to close.
-func Run(ctx context.Context, cluster *session.Cluster, jobs []*Job, log *slog.Logger) error {
-	if len(jobs) == 0 {
-		return nil
+// Done reports that the store is complete.
+func (j *Job) Done() bool { return j.done }
+
+// Err is what ended the job early. session.ErrOutOfRange is cured by preparing it
+// again.
+func (j *Job) Err() error { return j.err }
+
+// Position is up to where the store is.
+func (j *Job) Position() int64 {
+	if j.feed != nil {
+		return min(j.feed.Position(), j.limit())
 	}
-	if err := starts(ctx, cluster, jobs); err != nil {
-		return err
-	}
-	reader := cluster.NewReader(session.ReaderOptions{})
-	defer reader.Close()
-	for _, j := range jobs {
-		if err := j.prepare(ctx, cluster); err != nil {
-			return err
-		}
-		if j.Rebuilt != "" {
-			log.Warn("store is rebuilt from its changelog", "store", j.Name, "topic", j.Part.Topic, "partition", j.Part.Partition, "reason", j.Rebuilt)
-		}
-		if from := j.from(); from < j.End {
-			j.feed = reader.Add(j.Part, from)
-		}
-	}
-	return read(ctx, reader, jobs, log)
+	return j.from()
 }
 
-func starts(ctx context.Context, cluster *session.Cluster, jobs []*Job) error {
-	parts := make([]session.TopicPartition, len(jobs))
-	for i, j := range jobs {
-		parts[i] = j.Part
+// Remaining is how many offsets are still to be read, as far as is known; of a
+// copy, how far it is behind what is committed.
+func (j *Job) Remaining() int64 {
+	end := j.End
+	if j.Follow {
+		if j.feed != nil {
+			end = max(end, j.feed.End())
+		}
+		end = min(end, j.limit())
 	}
-	found, err := cluster.List(ctx, session.Start, parts)
-	if err != nil {
-		return err
+	return max(end-j.Position(), 0)
+}
+
+// limit is the first offset that the store does not take.
+func (j *Job) limit() int64 {
+	if j.Follow {
+		return j.Bound
 	}
-	for _, j := range jobs {
-		j.start = found[j.Part]
-	}
-	return nil
+	return j.End
 }
 
 func (j *Job) from() int64 {
@@ -107,133 +98,97 @@ func (j *Job) from() int64 {
 	return j.start
 }
 
-// prepare decides whether the image can be continued.
-func (j *Job) prepare(ctx context.Context, cluster *session.Cluster) error {
-	p := j.Image.Position()
-	if p.Known() {
-		why, err := j.misfit(ctx, cluster, p)
+// Run brings every job's store to its end. When ctx ends first the stores are
+// usable for a later restore; the images stay the caller's to close.
+func Run(ctx context.Context, cluster *session.Cluster, jobs []*Job, log *slog.Logger) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	if err := Prepare(ctx, cluster, jobs, log); err != nil {
+		return err
+	}
+	set := NewSet(cluster)
+	defer set.Close()
+	for _, j := range jobs {
+		set.Add(j)
+	}
+	for {
+		more, err := set.Step()
 		if err != nil {
 			return err
 		}
-		if why != "" {
-			if err := j.Image.Wipe(); err != nil {
-				return err
-			}
-			j.Rebuilt = why
-		}
-	}
-	options := j.Options
-	options.Name = j.Name
-	j.Overlay = state.NewOverlay(j.Image, options)
-	return nil
-}
-
-// misfit says why the position does not belong to the log, "" when it does.
-func (j *Job) misfit(ctx context.Context, cluster *session.Cluster, p state.Position) (string, error) {
-	switch {
-	case p.TopicID != j.TopicID:
-		return "the topic was deleted and made anew", nil
-	case p.Next > j.End:
-		return fmt.Sprintf("the log ends at %d, before the store's position %d", j.End, p.Next), nil
-	case p.Next < j.start:
-		return fmt.Sprintf("the log starts at %d, after the store's position %d", j.start, p.Next), nil
-	case j.Tombstones > 0 && p.Next < j.End && age(p) > j.Tombstones:
-		return fmt.Sprintf("the store is older than the tombstones of the log, which are kept for %v", j.Tombstones), nil
-	case p.LeaderEpoch < 0:
-		return "", nil
-	}
-	end, err := cluster.EpochEnd(ctx, j.Part, p.LeaderEpoch)
-	if err != nil {
-		return "", err
-	}
-	if end < p.Next {
-		return fmt.Sprintf("epoch %d of the log ended at %d, before the store's position %d", p.LeaderEpoch, end, p.Next), nil
-	}
-	return "", nil
-}
-
-func age(p state.Position) time.Duration { return time.Since(time.UnixMilli(p.TimeMs)) }
-
-// read drains the feeds until each job has reached its end.
-func read(ctx context.Context, reader *session.Reader, jobs []*Job, log *slog.Logger) error {
-	slow := time.NewTicker(10 * time.Second)
-	defer slow.Stop()
-	for {
 		open := 0
 		for _, j := range jobs {
-			done, err := j.drain()
-			if err != nil {
-				return err
+			if j.err != nil {
+				return j.err
 			}
-			if !done {
+			if !j.done {
 				open++
 			}
 		}
 		if open == 0 {
 			return nil
 		}
+		if more {
+			continue
+		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), flush(jobs))
-		case <-reader.Arrived():
-		case <-slow.C:
-			report(jobs, log)
+			for _, j := range jobs {
+				if err := set.Remove(j); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		case <-set.Arrived():
 		}
 	}
 }
 
-// report says what a restore is waiting for.
-func report(jobs []*Job, log *slog.Logger) {
-	for _, j := range jobs {
-		if j.feed != nil {
-			log.Info("restoring", "store", j.Name, "topic", j.Part.Topic, "partition", j.Part.Partition,
-				"at", j.feed.Position(), "end", j.End, "stable", j.feed.End())
-		}
+// drain applies up to budget records that have arrived; more reports that some are
+// left.
+func (j *Job) drain(budget int) (more bool, err error) {
+	if j.feed == nil || j.done || j.err != nil {
+		return false, nil
 	}
-}
-
-// flush keeps what an interrupted restore has read.
-func flush(jobs []*Job) error {
-	var errs []error
-	for _, j := range jobs {
-		if j.feed != nil {
-			errs = append(errs, j.settle(j.feed.Position()))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// drain applies what has arrived and reports whether the end is reached.
-func (j *Job) drain() (done bool, err error) {
-	if j.feed == nil {
-		return true, nil
-	}
-	for {
+	limit := j.limit()
+	for range budget {
 		r, ok := j.feed.Head()
-		if !ok {
-			break
-		}
-		if r.Offset >= j.End {
-			return true, j.finish(j.End)
+		if !ok || r.Offset >= limit {
+			return false, j.pause(ok)
 		}
 		if err := j.apply(r); err != nil {
 			return false, err
 		}
 		j.feed.Pop()
 		j.Restored++
+		j.Bytes += int64(len(r.Key) + len(r.Value))
 		if j.Overlay.Size() >= batchBytes {
-			if err := j.settle(j.feed.Position()); err != nil {
+			if err := j.settle(j.Position(), true); err != nil {
 				return false, err
 			}
 		}
 	}
-	if j.feed.Position() >= j.End {
-		return true, j.finish(j.End)
+	return true, nil
+}
+
+// pause is where nothing more can be read for now: at the end, which completes
+// the job, or before the next fetch.
+func (j *Job) pause(head bool) error {
+	if j.Follow {
+		if j.Overlay.Dirty() {
+			if err := j.settle(j.Position(), false); err != nil {
+				return err
+			}
+		}
+	} else if head || j.feed.Position() >= j.End {
+		j.done = true
+		return j.settle(j.End, true)
 	}
 	if err := j.feed.Err(); err != nil {
-		return false, fmt.Errorf("restore of store %s: %w", j.Name, err)
+		j.err = fmt.Errorf("restore of store %s: %w", j.Name, err)
 	}
-	return false, nil
+	return nil
 }
 
 func (j *Job) apply(r *session.Record) error {
@@ -250,20 +205,15 @@ func (j *Job) apply(r *session.Record) error {
 	return j.Overlay.Put(key, value)
 }
 
-// settle makes what was applied part of the image, with its position.
-func (j *Job) settle(next int64) error {
-	p := state.Position{TopicID: j.TopicID, Next: min(next, j.End), LeaderEpoch: j.feed.LeaderEpoch(), TimeMs: time.Now().UnixMilli()}
+// settle makes what was applied part of the store, with its position; flushed, of
+// the image.
+func (j *Job) settle(next int64, flush bool) error {
+	p := state.Position{TopicID: j.TopicID, Next: next, LeaderEpoch: j.feed.LeaderEpoch(), TimeMs: time.Now().UnixMilli()}
 	if old := j.Overlay.Position(); p.LeaderEpoch < 0 && old.Known() {
 		p.LeaderEpoch = old.LeaderEpoch
 	}
-	if err := j.Overlay.Commit(p); err != nil {
+	if err := j.Overlay.Commit(p); err != nil || !flush {
 		return err
 	}
 	return j.Overlay.Flush()
-}
-
-func (j *Job) finish(next int64) error {
-	err := j.settle(next)
-	j.feed = nil
-	return err
 }
