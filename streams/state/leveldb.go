@@ -10,8 +10,11 @@ import (
 	"github.com/syndtr/goleveldb/leveldb"
 	lerrors "github.com/syndtr/goleveldb/leveldb/errors"
 	"github.com/syndtr/goleveldb/leveldb/filter"
+	"github.com/syndtr/goleveldb/leveldb/iterator"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/util"
+
+	"github.com/millrace/millrace/core/vfs"
 )
 
 // LevelDBFormat is the version of what this release writes into a goleveldb
@@ -28,9 +31,6 @@ const (
 	rowPrefix    = 0x01
 	rowPrefixEnd = 0x02
 )
-
-// positionSize is topic id, next offset, leader epoch and time.
-const positionSize = 16 + 8 + 4 + 8
 
 // LevelDB is an [Image] on disk. Rows and position go into one synced batch, so
 // the journal holds both or neither.
@@ -103,13 +103,9 @@ func (s *LevelDB) load() error {
 	if err != nil {
 		return s.fail("read position", err)
 	}
-	if len(raw) != positionSize {
-		return fmt.Errorf("%w: %s: position has %d bytes, not %d", ErrCorrupt, s.dir, len(raw), positionSize)
+	if s.position, err = DecodePosition(raw); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrCorrupt, s.dir, err)
 	}
-	copy(s.position.TopicID[:], raw)
-	s.position.Next = int64(binary.BigEndian.Uint64(raw[16:]))
-	s.position.LeaderEpoch = int32(binary.BigEndian.Uint32(raw[24:]))
-	s.position.TimeMs = int64(binary.BigEndian.Uint64(raw[28:]))
 	return nil
 }
 
@@ -149,6 +145,15 @@ func (s *LevelDB) rowKey(key []byte) []byte {
 
 // Range implements [Image].
 func (s *LevelDB) Range(from, to []byte) iter.Seq2[Row, error] {
+	return s.scan(from, to, iterator.Iterator.First, iterator.Iterator.Next)
+}
+
+// Backward implements [Image].
+func (s *LevelDB) Backward(from, to []byte) iter.Seq2[Row, error] {
+	return s.scan(from, to, iterator.Iterator.Last, iterator.Iterator.Prev)
+}
+
+func (s *LevelDB) scan(from, to []byte, first, next func(iterator.Iterator) bool) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		if emptyRange(from, to) {
 			return
@@ -159,7 +164,7 @@ func (s *LevelDB) Range(from, to []byte) iter.Seq2[Row, error] {
 		}
 		it := s.db.NewIterator(&bounds, nil)
 		defer it.Release()
-		for it.Next() {
+		for ok := first(it); ok; ok = next(it) {
 			if !yield(Row{it.Key()[1:], it.Value()}, nil) {
 				return
 			}
@@ -180,16 +185,24 @@ func (s *LevelDB) Apply(rows []Row, pos Position) error {
 			s.batch.Put(s.rowKey(r.Key), r.Value)
 		}
 	}
-	raw := append(make([]byte, 0, positionSize), pos.TopicID[:]...)
-	raw = binary.BigEndian.AppendUint64(raw, uint64(pos.Next))
-	raw = binary.BigEndian.AppendUint32(raw, uint32(pos.LeaderEpoch))
-	raw = binary.BigEndian.AppendUint64(raw, uint64(pos.TimeMs))
-	s.batch.Put(positionKey, raw)
+	s.batch.Put(positionKey, pos.Append(make([]byte, 0, PositionSize)))
 	if err := s.db.Write(&s.batch, &opt.WriteOptions{Sync: true}); err != nil {
-		return s.fail("apply", err)
+		return s.unwritten(err)
 	}
 	s.position = pos
 	return nil
+}
+
+// unwritten says what a batch that was not written means. Of a failed sync nobody
+// knows what it left, in the next process either, so the files are given up; a full
+// disk leaves a torn batch at most, which the next opening recognises.
+func (s *LevelDB) unwritten(err error) error {
+	err = s.fail("apply", err)
+	if errors.Is(err, ErrClosed) || errors.Is(err, ErrNoRoom) || errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	s.damaged = true
+	return fmt.Errorf("%w: %w", ErrCorrupt, err)
 }
 
 // Position implements [Image].
@@ -235,6 +248,8 @@ func (s *LevelDB) fail(op string, err error) error {
 		return fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, s.dir, op, err)
 	case errors.Is(err, leveldb.ErrClosed):
 		return fmt.Errorf("%w: %s: %s", ErrClosed, s.dir, op)
+	case vfs.NoRoom(err):
+		return fmt.Errorf("%w: %s: %s: %w", ErrNoRoom, s.dir, op, err)
 	}
 	return fmt.Errorf("state: %s: %s: %w", s.dir, op, err)
 }

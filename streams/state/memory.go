@@ -51,6 +51,27 @@ func (m *Memory) Range(from, to []byte) iter.Seq2[Row, error] {
 	}
 }
 
+// Backward implements [Image].
+func (m *Memory) Backward(from, to []byte) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		if m.closed {
+			yield(Row{}, fmt.Errorf("%w: memory image", ErrClosed))
+			return
+		}
+		if emptyRange(from, to) {
+			return
+		}
+		m.rows.index()
+		var key []byte
+		for e := m.rows.below(to); e != nil && e.key >= string(from); e = m.rows.before(e.key) {
+			key = append(key[:0], e.key...)
+			if !yield(Row{key, e.committed.value()}, nil) {
+				return
+			}
+		}
+	}
+}
+
 // Apply implements [Image].
 func (m *Memory) Apply(rows []Row, pos Position) error {
 	if m.closed {

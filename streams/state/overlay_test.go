@@ -249,6 +249,7 @@ func (r *foldRun) step() {
 		if got := statetest.Dump(r.t, r.overlay); !maps.Equal(got, r.now) {
 			r.t.Fatalf("overlay\n%v, want\n%v", got, r.now)
 		}
+		r.backward(r.key(), r.key())
 	case n < 86:
 		r.expire(k)
 	case n < 94:
@@ -259,6 +260,26 @@ func (r *foldRun) step() {
 	default:
 		r.stop()
 		r.start()
+	}
+}
+
+func (r *foldRun) backward(from, to string) {
+	r.t.Helper()
+	var want []string
+	for _, k := range slices.Sorted(maps.Keys(r.now)) {
+		if from <= k && k < to {
+			want = append([]string{k + "=" + r.now[k]}, want...)
+		}
+	}
+	var got []string
+	for row, err := range r.overlay.Backward([]byte(from), []byte(to)) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		got = append(got, string(row.Key)+"="+string(row.Value))
+	}
+	if !slices.Equal(got, want) {
+		r.t.Fatalf("Backward(%s, %s) = %v, want %v", from, to, got, want)
 	}
 }
 

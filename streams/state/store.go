@@ -1,7 +1,9 @@
 package state
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"iter"
 )
 
@@ -14,6 +16,12 @@ var (
 	// and rebuilds it from the changelog; nothing is ever repaired in place,
 	// as a repair may keep batch n+1 without batch n.
 	ErrCorrupt = errors.New("state: store is corrupt")
+
+	// ErrNoRoom reports a write for which there was no room: the disk is full, a quota,
+	// or the table of open files. The image is of no use until it
+	// is opened again; what is on disk by then is an earlier committed state, or damage
+	// that the opening finds. Unlike [ErrCorrupt] it leaves the files in place.
+	ErrNoRoom = errors.New("state: no room to write")
 
 	// ErrClosed reports the use of a closed image or folder.
 	ErrClosed = errors.New("state: closed")
@@ -47,6 +55,9 @@ type Store interface {
 	// except that a row not yet reached may show its newer value.
 	Range(from, to []byte) iter.Seq2[Row, error]
 
+	// Backward is Range in descending order.
+	Backward(from, to []byte) iter.Seq2[Row, error]
+
 	// Expire removes the rows with from <= key < to because stream time has
 	// passed them. It differs from deleting them one by one only in what the
 	// changelog gets: nothing for a row that was never committed.
@@ -77,14 +88,39 @@ type Position struct {
 // Position, that of a new store, does not.
 func (p Position) Known() bool { return p.TopicID != [16]byte{} }
 
+// PositionSize is the length of an encoded position: topic id, next offset, leader
+// epoch and time.
+const PositionSize = 16 + 8 + 4 + 8
+
+// Append writes the position as engines store it.
+func (p Position) Append(dst []byte) []byte {
+	dst = append(dst, p.TopicID[:]...)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(p.Next))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(p.LeaderEpoch))
+	return binary.BigEndian.AppendUint64(dst, uint64(p.TimeMs))
+}
+
+// DecodePosition reads what Append wrote.
+func DecodePosition(raw []byte) (p Position, err error) {
+	if len(raw) != PositionSize {
+		return p, fmt.Errorf("position has %d bytes, not %d", len(raw), PositionSize)
+	}
+	copy(p.TopicID[:], raw)
+	p.Next = int64(binary.BigEndian.Uint64(raw[16:]))
+	p.LeaderEpoch = int32(binary.BigEndian.Uint32(raw[24:]))
+	p.TimeMs = int64(binary.BigEndian.Uint64(raw[28:]))
+	return p, nil
+}
+
 // Image is the committed contents of one store. Implementations pass the suite
 // in the package statetest.
 type Image interface {
 	// Get returns the value of key; the slice is valid until the next call.
 	Get(key []byte) (value []byte, ok bool, err error)
 
-	// Range yields rows as [Store.Range] does.
+	// Range yields rows as [Store.Range] does, Backward as [Store.Backward].
 	Range(from, to []byte) iter.Seq2[Row, error]
+	Backward(from, to []byte) iter.Seq2[Row, error]
 
 	// Apply changes rows (nil value: delete) and the position in one atomic
 	// and durable step: after a crash both are there or neither is. Rows come

@@ -87,6 +87,9 @@ func (e Engine) rangeBounds(t *testing.T) {
 		if got := keys(t, img, c.from, c.to); got != c.want {
 			t.Errorf("Range(%q, %q) = %q, want %q", c.from, c.to, got, c.want)
 		}
+		if got := backward(t, img, c.from, c.to); got != c.want {
+			t.Errorf("Backward(%q, %q), reversed, = %q, want %q", c.from, c.to, got, c.want)
+		}
 	}
 }
 
@@ -94,6 +97,14 @@ func (e Engine) rangeStops(t *testing.T) {
 	img := e.new(t)
 	apply(t, img, pos(1), row("a", "1"), row("b", "2"), row("c", "3"))
 	for r, err := range img.Range(nil, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(r.Key) == "b" {
+			break
+		}
+	}
+	for r, err := range img.Backward(nil, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,6 +159,11 @@ func (e Engine) closed(t *testing.T) {
 	for _, err := range img.Range(nil, nil) {
 		if !errors.Is(err, state.ErrClosed) {
 			t.Errorf("Range after Close: %v", err)
+		}
+	}
+	for _, err := range img.Backward(nil, nil) {
+		if !errors.Is(err, state.ErrClosed) {
+			t.Errorf("Backward after Close: %v", err)
 		}
 	}
 }
@@ -208,6 +224,11 @@ func (e Engine) model(t *testing.T) {
 		}
 		if got := Dump(t, img); !maps.Equal(got, want) || img.Position() != pos(int64(step)) {
 			t.Fatalf("seed %d step %d: position %v, rows\n%v\nwant\n%v", seed, step, img.Position(), got, want)
+		}
+		from := fmt.Appendf(nil, "%c%d", 'a'+rune(rnd.IntN(3)), rnd.IntN(40))
+		to := fmt.Appendf(nil, "%c%d", 'a'+rune(rnd.IntN(3)), rnd.IntN(40))
+		if there, back := keys(t, img, from, to), backward(t, img, from, to); there != back {
+			t.Fatalf("seed %d step %d: Range(%q, %q) = %s, Backward, reversed, = %s", seed, step, from, to, there, back)
 		}
 	}
 	if err := img.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/streams/state"
@@ -84,6 +85,20 @@ func Dump(t testing.TB, s ranger) map[string]string {
 		got[string(r.Key)] = string(r.Value)
 	}
 	return got
+}
+
+// backward reads the keys in a range from its end, and turns them round.
+func backward(t *testing.T, s state.Image, from, to []byte) string {
+	t.Helper()
+	var got []string
+	for r, err := range s.Backward(from, to) {
+		if err != nil {
+			t.Fatalf("Backward: %v", err)
+		}
+		got = append(got, string(r.Key))
+	}
+	slices.Reverse(got)
+	return fmt.Sprint(got)
 }
 
 // keys reads the keys in a range, in order.
