@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/streams/internal/runtime"
 	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/txn/session"
 )
@@ -79,7 +80,7 @@ type Progress = runtime.Progress
 // "null key", "null value", "skipped" or "dead letter"; N of them.
 type Dropped = task.Dropped
 
-// RunOpt is an option of Run.
+// RunOpt is an option of Run and Start.
 type RunOpt func(*runtime.Options)
 
 // StateDir is the folder for stores, one below it for each application, and for
@@ -135,19 +136,28 @@ func OnProgress(f func(Progress)) RunOpt { return func(o *runtime.Options) { o.O
 // work. The error is a *Failure if a record could not be processed, or wraps one
 // of the errors of this package.
 func (a *App) Run(ctx context.Context, cluster Cluster, opts ...RunOpt) error {
-	t, err := a.Topology()
+	t, o, err := a.prepare(cluster, opts)
 	if err != nil {
 		return err
-	}
-	if cluster == nil || len(cluster.Seeds()) == 0 {
-		return fmt.Errorf("application %s: the cluster has no address", a.id)
-	}
-	var o runtime.Options
-	for _, opt := range opts {
-		opt(&o)
 	}
 	if err := runtime.Run(ctx, t, cluster, o); err != nil {
 		return fmt.Errorf("application %s: %w", a.id, err)
 	}
 	return nil
+}
+
+// prepare is what Run and Start need to know before they begin.
+func (a *App) prepare(cluster Cluster, opts []RunOpt) (*topology.Topology, runtime.Options, error) {
+	var o runtime.Options
+	t, err := a.Topology()
+	if err != nil {
+		return nil, o, err
+	}
+	if cluster == nil || len(cluster.Seeds()) == 0 {
+		return nil, o, fmt.Errorf("application %s: the cluster has no address", a.id)
+	}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return t, o, nil
 }

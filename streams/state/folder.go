@@ -51,6 +51,7 @@ type identity struct {
 	Instance string            `json:"instance"`
 	Cluster  string            `json:"cluster,omitempty"`
 	Topics   map[string]string `json:"topics,omitempty"` // name to id, hex
+	Workers  int               `json:"workers,omitempty"`
 }
 
 // OpenFolder opens or makes the folder and locks it. The instance is the
@@ -151,6 +152,25 @@ func (f *Folder) SetTopics(cluster string, topics map[string][16]byte) error {
 		return nil
 	}
 	f.identity.Cluster, f.identity.Topics = cluster, kept
+	return f.save()
+}
+
+// Workers is how many workers have used the instance's name, each with a number from
+// 0 on, 0 if none is known.
+func (f *Folder) Workers() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.identity.Workers
+}
+
+// SetWorkers remembers how many workers use the instance's name.
+func (f *Folder) SetWorkers(n int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.identity.Workers == n {
+		return nil
+	}
+	f.identity.Workers = n
 	return f.save()
 }
 

@@ -54,6 +54,8 @@ type Feed struct {
 	scratch  record.Scratch
 	head     Record
 	hasHead  bool
+	stops    bool // it ends at stop
+	stop     int64
 	err      error
 }
 
@@ -77,6 +79,17 @@ func (f *Feed) Pop() {
 	}
 }
 
+// Stop ends the feed before an offset: records from there on are not given out, and
+// once it is reached the feed is dry for good. It is never taken back.
+func (f *Feed) Stop(at int64) {
+	f.stops, f.stop = true, at
+	if f.hasHead && f.head.Offset >= at {
+		f.hasHead, f.position = false, max(f.position, at)
+	}
+}
+
+func (f *Feed) stopped() bool { return f.stops && f.position >= f.stop }
+
 // Position is where reading goes on: after the last consumed record, and after
 // whatever follows it that a committed reader never sees.
 func (f *Feed) Position() int64 { return f.position }
@@ -93,7 +106,7 @@ func (f *Feed) Received() int64 { return f.stamp }
 
 // DryAfter reports that a fetch sent after the given stamp found nothing beyond
 // what the feed had: with an empty feed, the partition had no record then.
-func (f *Feed) DryAfter(stamp int64) bool { return f.proven.Load() > stamp }
+func (f *Feed) DryAfter(stamp int64) bool { return f.proven.Load() > stamp || f.stopped() }
 
 // Err is what ended the feed.
 func (f *Feed) Err() error {
@@ -108,7 +121,7 @@ func (f *Feed) Err() error {
 
 // load finds the next visible record.
 func (f *Feed) load() bool {
-	for f.err == nil {
+	for f.err == nil && !f.stopped() {
 		if f.records != nil {
 			if f.nextRecord() {
 				return true
@@ -131,6 +144,10 @@ func (f *Feed) nextRecord() bool {
 		r := f.records.Record()
 		if r.Offset < f.position {
 			continue
+		}
+		if f.stops && r.Offset >= f.stop {
+			f.position = f.stop
+			return false
 		}
 		f.head.Offset, f.head.Time = r.Offset, time.UnixMilli(r.Timestamp)
 		f.head.Key, f.head.Value = r.Key, r.Value

@@ -63,6 +63,12 @@ type Options struct {
 	// Logger gets what happens; nil discards it.
 	Logger *slog.Logger
 
+	// OnUncaught decides about a worker that has failed, on its goroutine. Nil
+	// always ends the run.
+	OnUncaught func(error) Uncaught
+	// OnJobState is called when the state of the run changes, in order, by
+	// whoever changed it. It must not wait for the run.
+	OnJobState func(JobState)
 	// OnState is called when a worker's state changes, on its goroutine.
 	OnState func(worker int, s State)
 	// OnProgress is called after each commit, on the worker's goroutine.
@@ -81,16 +87,8 @@ const (
 	StepStored session.Step = "stored" // after the last store did
 )
 
-// State is what a worker is doing.
-type State string
-
-// The states of a worker, in the usual order.
-const (
-	Joining   State = "joining"
-	Restoring State = "restoring"
-	Running   State = "running"
-	Stopped   State = "stopped"
-)
+// maxWorkers is how many may run in a process.
+const maxWorkers = 1024
 
 // Progress is what a worker has committed since it started.
 type Progress struct {
@@ -120,8 +118,8 @@ func (o Options) Validate() error {
 	}
 	o = o.withDefaults()
 	switch {
-	case o.Workers < 0 || o.Workers > 1024:
-		return fmt.Errorf("streams: Workers is %d, must be between 1 and 1024", o.Workers)
+	case o.Workers < 0 || o.Workers > maxWorkers:
+		return fmt.Errorf("streams: Workers is %d, must be between 1 and %d", o.Workers, maxWorkers)
 	case o.UncommittedBytes < 0:
 		return fmt.Errorf("streams: UncommittedBytes is %d, must not be negative", o.UncommittedBytes)
 	case o.ReadAhead < 0:

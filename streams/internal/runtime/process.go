@@ -20,12 +20,20 @@ func (w *worker) process(ctx context.Context) error {
 	timer := time.NewTimer(w.options.CommitInterval)
 	defer timer.Stop()
 	w.committed = time.Now()
+	wishes, err := w.heed(ctx, changed)
+	if err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
 			return errRebalance
+		case <-wishes:
+			if wishes, err = w.heed(ctx, changed); err != nil {
+				return err
+			}
 		default:
 		}
 		if err := w.followGlobals(); err != nil {
@@ -44,6 +52,9 @@ func (w *worker) process(ctx context.Context) error {
 		if n > 0 {
 			continue
 		}
+		if err := w.arrive(); err != nil {
+			return err
+		}
 		if hurry {
 			w.reader.Hurry()
 		}
@@ -53,6 +64,10 @@ func (w *worker) process(ctx context.Context) error {
 			return ctx.Err()
 		case <-changed:
 			return errRebalance
+		case <-wishes:
+			if wishes, err = w.heed(ctx, changed); err != nil {
+				return err
+			}
 		case <-w.reader.Arrived():
 		case <-timer.C:
 		}
@@ -62,6 +77,7 @@ func (w *worker) process(ctx context.Context) error {
 // turn gives each task its budget.
 func (w *worker) turn(ctx context.Context) (n int, hurry bool, err error) {
 	for _, a := range w.tasks {
+		w.busy = a
 		k, h, err := a.run(budget)
 		n, hurry = n+k, hurry || h
 		if err != nil {
@@ -79,6 +95,7 @@ func (w *worker) turn(ctx context.Context) (n int, hurry bool, err error) {
 			}
 		}
 	}
+	w.busy = nil
 	return n, hurry, nil
 }
 
@@ -137,6 +154,7 @@ func (w *worker) mend(ctx context.Context, in *input) error {
 	w.log.Error("records were deleted before they were read", "topic", in.topic.Topic, "partition", in.topic.Partition, "from", at, "to", start)
 	w.reader.Remove(in.feed)
 	in.feed = w.reader.Add(in.topic, start)
+	w.aim(w.goal)
 	return nil
 }
 

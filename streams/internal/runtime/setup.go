@@ -25,6 +25,32 @@ type run struct {
 	admin    *kgo.Client
 	folder   *state.Folder // nil without a StateDir
 	identity string
+	plan     *plan
+}
+
+// open makes what the workers share.
+func (r *run) open(ctx context.Context) error {
+	var err error
+	if r.admin, err = r.adminClient(); err != nil {
+		return err
+	}
+	if r.plan, err = r.prepare(ctx); err != nil {
+		return err
+	}
+	return r.muster(ctx)
+}
+
+// close lets go of what the workers shared.
+func (r *run) close() {
+	if r.admin != nil {
+		r.admin.Close()
+	}
+	if r.folder == nil {
+		return
+	}
+	if err := r.folder.Close(); err != nil {
+		r.log.Warn("state folder", "error", err)
+	}
 }
 
 // identify opens the state folder, or makes up an identity for this run.
@@ -43,12 +69,6 @@ func (r *run) identify() error {
 	}
 	r.folder, r.identity = folder, folder.Instance()
 	return nil
-}
-
-func (r *run) closeFolder() {
-	if err := r.folder.Close(); err != nil {
-		r.log.Warn("state folder", "error", err)
-	}
 }
 
 func (r *run) clusterOptions(clientID string) session.ClusterOptions {
@@ -104,6 +124,48 @@ func (r *run) claim(number int, p *plan) (assign.Claim, error) {
 		}
 	}
 	return c, nil
+}
+
+// muster deals with workers that ran here before and are not coming back, since
+// there are fewer now or they were added at run time: as members of the group they
+// would keep their tasks, and their transactions what follows them, until they time
+// out. The folder is locked, so nobody else is behind their names.
+func (r *run) muster(ctx context.Context) error {
+	if r.folder == nil {
+		return nil
+	}
+	was := r.folder.Workers()
+	if was <= r.options.Workers {
+		return r.remember(r.options.Workers)
+	}
+	cluster, err := session.Connect(ctx, r.clusterOptions(r.app.AppID))
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	for n := r.options.Workers; n < was; n++ {
+		instance, txnID := r.names(n)
+		r.log.Info("a former worker is dismissed", "worker", n, "instance", instance)
+		if err := cluster.Expel(ctx, r.app.AppID, instance); err != nil {
+			return err
+		}
+		p, err := cluster.NewProducer(ctx, session.ProducerOptions{TransactionalID: txnID, Timeout: r.options.TransactionTimeout})
+		if err != nil {
+			return err
+		}
+		if err := p.Close(ctx); err != nil {
+			return err
+		}
+	}
+	return r.folder.SetWorkers(r.options.Workers)
+}
+
+// remember notes how many workers have names in use.
+func (r *run) remember(workers int) error {
+	if r.folder == nil || workers <= r.folder.Workers() {
+		return nil
+	}
+	return r.folder.SetWorkers(workers)
 }
 
 // adminClient is for what sessions do not do: topics and deletes.

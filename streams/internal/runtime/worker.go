@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/millrace/millrace/streams/internal/assign"
+	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/txn/session"
 )
@@ -23,6 +27,11 @@ type worker struct {
 	options Options
 	folder  *state.Folder // shared by the workers of the process; nil without StateDir
 	log     *slog.Logger
+	control *control      // the owner's wishes, and what he is told
+	parting *atomic.Int32 // a Parting: whether a stop leaves the group
+	state   State
+	goal    *goal // how far to process before the owner stops the run; nil: no end
+	reached int   // the last goal that was reached in this generation
 
 	cluster  *session.Cluster
 	balancer *balancer
@@ -34,6 +43,7 @@ type worker struct {
 	life     context.Context    // outlives the run's by stopTime: a commit is not cut short by a stop
 	kill     context.CancelFunc // of life
 
+	busy      *active // the task that user code is called for
 	globals   []*global
 	joined    session.Joined
 	units     []int32
@@ -51,10 +61,11 @@ type worker struct {
 // answers it takes milliseconds.
 const stopTime = 10 * time.Second
 
-// newWorker connects. instance is "" for a dynamic member.
-func newWorker(ctx context.Context, number int, p *plan, r *run) (*worker, error) {
+// newWorker connects.
+func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, error) {
+	p := r.plan
 	w := &worker{
-		number: number, plan: p, options: r.options, folder: r.folder,
+		number: number, plan: p, options: r.options, folder: r.folder, control: c, parting: new(atomic.Int32),
 		log:      r.log.With("app", p.app.AppID, "worker", number),
 		progress: Progress{Worker: number},
 	}
@@ -97,6 +108,8 @@ func (w *worker) hook() func(session.Step) error {
 
 func (w *worker) enter(s State) {
 	w.log.Debug("worker", "state", s, "tasks", len(w.tasks))
+	w.state = s
+	w.control.say(w.number, func(st *WorkerStatus) { st.State, st.Tasks, st.generation = s, len(w.tasks), w.joined.Generation.ID })
 	if w.options.OnState != nil {
 		w.options.OnState(w.number, s)
 	}
@@ -109,13 +122,34 @@ func (w *worker) run(ctx context.Context) error {
 	defer w.kill()
 	end := sync.OnceFunc(func() { time.AfterFunc(stopTime, w.kill) })
 	defer context.AfterFunc(ctx, end)()
-	err := w.work(ctx)
+	err := w.guarded(ctx)
 	if errors.Is(err, errCrash) {
 		w.vanish()
 		return err
 	}
 	end()
 	return errors.Join(err, w.stop(w.life, err))
+}
+
+// guarded is work with a panic as an error: of user code outside of the topology's
+// error chain, a serde that a restore calls for instance, or of our own.
+func (w *worker) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = w.panicked(v)
+		}
+	}()
+	return w.work(ctx)
+}
+
+// panicked is a panic as a failure of the task and the record at hand.
+func (w *worker) panicked(v any) error {
+	f := &task.Failure{Phase: task.Process, Node: "worker " + strconv.Itoa(w.number), Attempt: 1, Err: &task.Panic{Value: v, Stack: debug.Stack()}}
+	if a := w.busy; a != nil {
+		f.Node, f.Topic, f.Partition, f.Offset = a.sub.Name, a.record.Topic, a.record.Partition, a.record.Offset
+	}
+	w.log.Error("panic", "node", f.Node, "topic", f.Topic, "partition", f.Partition, "offset", f.Offset, "value", v, "stack", string(debug.Stack()))
+	return f
 }
 
 // spoiled wraps an error that leaves the tasks and the open transaction of no
@@ -250,7 +284,8 @@ func (w *worker) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.joined, w.units = joined, units
+	w.joined, w.units, w.reached = joined, units, 0
+	w.control.say(w.number, func(s *WorkerStatus) { s.generation, s.reached = joined.Generation.ID, 0 })
 	w.balancer.claim = assign.Claim{Generation: joined.Generation.ID, Units: units}
 	w.log.Info("joined", "generation", joined.Generation.ID, "units", units)
 	if !joined.Continued {
@@ -353,7 +388,7 @@ func (w *worker) stop(ctx context.Context, cause error) error {
 	if err := w.producer.Close(ctx); err != nil && !errors.Is(err, session.ErrFenced) {
 		errs = append(errs, err)
 	}
-	if w.options.Leave || w.folder == nil {
+	if w.leaves() {
 		errs = append(errs, w.member.Leave(ctx))
 	} else {
 		w.member.Close()
@@ -361,6 +396,17 @@ func (w *worker) stop(ctx context.Context, cause error) error {
 	w.release()
 	w.enter(Stopped)
 	return errors.Join(errs...)
+}
+
+// leaves reports whether this stop gives the place in the group up.
+func (w *worker) leaves() bool {
+	switch Parting(w.parting.Load()) {
+	case LeaveGroup:
+		return true
+	case RemainInGroup:
+		return false
+	}
+	return w.options.Leave || w.folder == nil
 }
 
 // vanish is the end that a crash makes: only what this process would lose
