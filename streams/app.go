@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -20,7 +21,8 @@ type App struct {
 	registry serde.Registry
 	graph    *topology.Graph
 	onError  task.Handler
-	resolve  []func() error // find the serdes, in order of definition
+	resolve  []func() error                // find the serdes, in order of definition
+	prepared []func(context.Context) error // what serdes do before they write; filled by resolve
 	errs     []error
 
 	sources       map[any]any // by (topic, type): the stream or table made before
@@ -132,24 +134,23 @@ func (a *App) handler(o options) task.Handler {
 func codec[T any](a *App, n *topology.Node, what string, given any, inherited *operator.Codec[T]) *operator.Codec[T] {
 	c := new(operator.Codec[T])
 	a.resolve = append(a.resolve, func() error {
-		if given != nil {
+		switch {
+		case given != nil:
 			s, ok := given.(serde.Serde[T])
 			if !ok {
 				return fmt.Errorf("node %s: the %s is of type %s, its serde is a %T", n.Name, what, typeName[T](), given)
 			}
 			*c = operator.NewCodec(s)
-			return nil
-		}
-		if inherited != nil {
+		case inherited != nil:
 			*c = *inherited // resolved before, as it was defined before
-			return nil
+		default:
+			s, err := serde.For[T](&a.registry)
+			if err != nil {
+				return fmt.Errorf("node %s, %s of type %s: %w", n.Name, what, typeName[T](), err)
+			}
+			*c = operator.NewCodec(s)
 		}
-		s, err := serde.For[T](&a.registry)
-		if err != nil {
-			return fmt.Errorf("node %s, %s of type %s: %w", n.Name, what, typeName[T](), err)
-		}
-		*c = operator.NewCodec(s)
-		return nil
+		return settle(a, n, what, c, given == nil && inherited != nil)
 	})
 	return c
 }

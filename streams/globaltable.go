@@ -31,7 +31,7 @@ func (a *App) GlobalTable[K, V any](topic string, opts ...Opt) GlobalTable[K, V]
 	if name == "" {
 		name = topic + ".global"
 	}
-	at := &topology.Node{Name: name} // where mistakes in its serdes are reported
+	at := &topology.Node{Name: name, Topic: topic} // where mistakes in its serdes are reported
 	t := GlobalTable[K, V]{app: a, name: name, key: codec[K](a, at, "key", o.key, nil)}
 	val := codec[V](a, at, "value", o.val, nil)
 	readable(a, at, "key", t.key)
@@ -137,6 +137,6 @@ func joinGlobal[K, V, GK, GV, VR any](s Stream[K, V], t GlobalTable[GK, GV], lef
 	}
 	next.node.Detail += " with global table " + t.name
 	op := &operator.JoinTable[K, V, GV, VR]{Node: next.node.Name, Left: left, Table: t.view, Handler: s.app.handler(o), Find: find(t.key), New: f, Out: next.out}
-	s.out.Attach(op.Build)
+	s.out.Attach(next.node.Name, op.Build)
 	return next
 }

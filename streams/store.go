@@ -32,7 +32,8 @@ func (d *declaration) declared() any { return d }
 func declare[K, V any](a *App, kind, name, allowed string, opts []Opt) (*declaration, options, *operator.Codec[K], *operator.Codec[V]) {
 	o := a.collect(kind+" "+name, opts, allowed)
 	d := &declaration{app: a, name: name, shape: kind + " " + pair[K, V](), inMemory: o.inMemory}
-	at := &topology.Node{Name: name} // where mistakes in its serdes are reported
+	// Where mistakes in its serdes are reported.
+	at := &topology.Node{Name: name, Store: &topology.Store{Changelog: topology.InternalName(a.id, name, topology.Changelog)}}
 	key, val := codec[K](a, at, "key", o.key, nil), codec[V](a, at, "value", o.val, nil)
 	readable(a, at, "key", key)
 	readable(a, at, "value", val)

@@ -2,8 +2,10 @@ package operator
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/serde"
 )
 
 // TableSource keeps the latest value of each key of a topic in a store and
@@ -91,7 +93,9 @@ func (s *TableSource[K, V]) Restorer() func(*task.Record) (key, value []byte, ok
 				ok = false
 			}
 		}()
-		return decodeRecord(r, s.Key, s.Value, &out) == nil
+		err := decodeRecord(r, s.Key, s.Value, &out)
+		// Not known is not bad: a row that is left out is lost.
+		return err == nil || errors.Is(err, serde.ErrUnavailable)
 	}
 	return func(r *task.Record) (key, value []byte, ok bool) {
 		if r.Key == nil || !decodes(r) {
