@@ -58,7 +58,7 @@ func part[K, V, A any](g Grouped[K, V], add func(init func() A) operator.Adder[K
 		attach: func(t Table[K, A], init func() A, o options) {
 			op := &operator.Aggregate[K, V, A]{Node: t.node.Name, Store: t.node.Name, Handler: t.app.handler(o), Key: t.key, Value: t.val,
 				Adder: add(init), Demand: t.demand, Out: t.out, Shared: true}
-			s.out.Attach(op.Build)
+			s.out.Attach(t.node.Name, op.Build)
 		},
 		windowed: func(t WTable[K, A], part string, w Windows, init func() A, o options) {
 			w.attach(s.place, t, part, add(init), takesNull, o)

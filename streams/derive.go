@@ -28,7 +28,7 @@ func filterTable[K, V any](t Table[K, V], f func() operator.Predicate[K, V], opt
 	t.raise()
 	op := &operator.FilterTable[K, V]{Node: next.node.Name, Handler: t.app.handler(o), Key: t.key, New: f, From: t.view, Out: next.out}
 	next.view = op.View
-	t.out.Attach(op.Build)
+	t.out.Attach(next.node.Name, op.Build)
 	return next
 }
 
@@ -58,7 +58,7 @@ func mapTable[K, V, VR any](t Table[K, V], f func() operator.RowFunc[K, V, VR], 
 	next := Table[K, VR]{place: behind[K, VR](t.app, t.node, "map-values", o.as), key: t.key, stores: t.stores, demand: t.demand, hold: t.hold, history: t.history}
 	op := &operator.MapTable[K, V, VR]{Node: next.node.Name, Handler: t.app.handler(o), Key: t.key, New: f, From: t.view, Out: next.out}
 	next.view = op.View
-	t.out.Attach(op.Build)
+	t.out.Attach(next.node.Name, op.Build)
 	return next
 }
 
@@ -94,12 +94,12 @@ func filterWindowed[K, V any](t WTable[K, V], f func() operator.Predicate[window
 	next.place = place[window.Windowed[K], V]{t.app, n, new(operator.Outlet[window.Windowed[K], V])}
 	if t.final {
 		op := &operator.Filter[window.Windowed[K], V]{Node: n.Name, Handler: t.app.handler(o), New: f, Out: next.out}
-		t.out.Attach(op.Build)
+		t.out.Attach(n.Name, op.Build)
 		return next
 	}
 	t.demand.Raise()
 	op := &operator.FilterTable[window.Windowed[K], V]{Node: n.Name, Handler: t.app.handler(o), New: f, Out: next.out}
-	t.out.Attach(op.Build)
+	t.out.Attach(n.Name, op.Build)
 	next.filtered = true
 	return next
 }

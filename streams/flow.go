@@ -24,7 +24,7 @@ func (s Stream[K, V]) Merge(others ...Stream[K, V]) Stream[K, V] {
 			s.app.graph.Link(o.node, next.node)
 		}
 		next.rekeyed = next.rekeyed || o.rekeyed
-		o.out.Attach(func(b *operator.Builder) (operator.Sink[K, V], error) {
+		o.out.Attach(next.node.Name, func(b *operator.Builder) (operator.Sink[K, V], error) {
 			return operator.Join(b, next.out, func() (operator.Sink[K, V], error) { return next.out.Build(b) })
 		})
 	}
@@ -132,7 +132,7 @@ func (s Stream[K, V]) split(ways []way[K, V]) []Stream[K, V] {
 	rest.child = nil
 	rest.place = behind[K, V](s.app, n, "rest", "")
 	op.Rest = rest.out
-	s.out.Attach(op.Build)
+	s.out.Attach(n.Name, op.Build)
 	return append(streams, rest)
 }
 
@@ -144,7 +144,7 @@ func (s Stream[K, V]) ToTable(opts ...Opt) Table[K, V] {
 	in := s.repartition(o.as, false, o)
 	t := stored(a, in.node, "to-table", o, in.key, in.val)
 	op := &operator.ToTable[K, V]{Node: t.node.Name, Store: t.node.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.behindCache(o)}
-	in.out.Attach(op.Build)
+	in.out.Attach(t.node.Name, op.Build)
 	return t
 }
 
@@ -174,5 +174,5 @@ func (s Stream[K, V]) route(f func() operator.RowFunc[K, V, string], opts []Opt)
 	n.Detail = pair[K, V]()
 	op := &operator.To[K, V]{Node: n.Name, Route: f, Handler: s.app.handler(o),
 		Key: codec(s.app, n, "key", o.key, s.key), Value: codec(s.app, n, "value", o.val, s.val)}
-	s.out.Attach(op.Build)
+	s.out.Attach(n.Name, op.Build)
 }

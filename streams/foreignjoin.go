@@ -122,8 +122,8 @@ func joinForeign[K, V, KO, VO, VR any](t Table[K, V], o Table[KO, VO], left bool
 		LeftKey: t.key, RightKey: o.key, RightVal: codec(a, r, "value", nil, o.val), Key: key, New: f, Out: next.out,
 		Subscribed: n.Name, Subscriptions: r.Name, SubscribeTopic: sent.Topic, AnswerTopic: replied.Topic, Demand: next.demand}
 	readable(a, n, "key", t.key)
-	t.out.Attach(op.BuildLeft)
-	o.out.Attach(op.BuildRight)
+	t.out.Attach(n.Name, op.BuildLeft)
+	o.out.Attach(r.Name, op.BuildRight)
 	asked.Root = &operator.Root{Topic: asked.Topic, Build: op.BuildSubscriptions}
 	answered.Root = &operator.Root{Topic: answered.Topic, Build: op.BuildAnswers}
 

@@ -94,7 +94,7 @@ func keep[K, V, A any](s place[K, V], key *operator.Codec[K], kind string, add o
 	o := a.collect(kind+" behind "+s.node.Name, opts, forAggregate)
 	t := stored[K, A](a, s.node, kind, o, key, nil)
 	op := &operator.Aggregate[K, V, A]{Node: t.node.Name, Store: t.node.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Out: t.behindCache(o)}
-	s.out.Attach(op.Build)
+	s.out.Attach(t.node.Name, op.Build)
 	return t
 }
 
@@ -112,7 +112,7 @@ func cache[K, V any](a *App, n *topology.Node, key *operator.Codec[K], o options
 	n.Detail += " cached"
 	op := &operator.Cache[K, V]{Node: n.Name, Handler: a.handler(o), Key: key, MaxKeys: o.cached, Out: out}
 	in := new(operator.Outlet[K, V])
-	in.Attach(op.Build)
+	in.Attach("", op.Build) // it is a part of its table, which is counted already
 	return in
 }
 

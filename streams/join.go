@@ -88,7 +88,7 @@ func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], left bool, f fu
 	op := &operator.JoinTable[K, V, VT, VR]{Node: next.node.Name, Left: left, Table: t.view, Handler: s.app.handler(o), Key: t.key, New: f, Out: next.out}
 	op.AsOf = t.history > 0
 	if o.grace == 0 {
-		in.out.Attach(op.Build)
+		in.out.Attach(next.node.Name, op.Build)
 		return next
 	}
 	n := next.node
@@ -103,6 +103,6 @@ func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], left bool, f fu
 	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(s.app.id, n.Name, topology.Changelog)}
 	wait := &operator.JoinGrace[K, V, VT, VR]{JoinTable: *op, Store: n.Name, Value: codec(s.app, n, "value", nil, in.val), GraceMs: o.grace.Milliseconds()}
 	readable(s.app, n, "value", wait.Value)
-	in.out.Attach(wait.Build)
+	in.out.Attach(n.Name, wait.Build)
 	return next
 }

@@ -183,7 +183,7 @@ func process[K, V, KO, VO any](s Stream[K, V], f func() Processor[K, V, KO, VO],
 		s.app.graph.Copartition(s.node, s.node)
 	}
 	next.child = func(name string, out any) { op.Children[name] = out.(*operator.Outlet[KO, VO]) }
-	s.out.Attach(op.Build)
+	s.out.Attach(next.node.Name, op.Build)
 	return next
 }
 
@@ -198,7 +198,7 @@ func (s Stream[K, V]) Child(name string, opts ...Opt) Stream[K, V] {
 		return next
 	}
 	s.child(name, next.out)
-	s.out.Attach(func(b *operator.Builder) (operator.Sink[K, V], error) {
+	s.out.Attach(next.node.Name, func(b *operator.Builder) (operator.Sink[K, V], error) {
 		return operator.Join(b, next.out, func() (operator.Sink[K, V], error) { return next.out.Build(b) })
 	})
 	return next

@@ -62,7 +62,7 @@ func regroup[K, V, KR, VR any](t Table[K, V], f func() operator.GroupFunc[K, V, 
 	})
 	readable(a, n, "value", inner)
 	op := &operator.GroupTable[K, V, KR, VR]{Node: n.Name, Handler: a.handler(o), Key: near.key, New: f, Out: near.out}
-	t.out.Attach(op.Build)
+	t.out.Attach(n.Name, op.Build)
 	far := near.repartition("", false, options{onError: o.onError})
 	far.node.Detail = pair[KR, VR]() + " changes"
 	return TGrouped[KR, VR]{far.place, far.key}

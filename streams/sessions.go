@@ -143,5 +143,5 @@ func (w sessionWindows) attach[K, V, A any](s place[K, V], t WTable[K, A], part 
 	op := &operator.SessionAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o), LateTo: o.lateTo,
 		Spec: w.spec, RetentionMs: o.retention.Milliseconds(),
 		Key: t.key, Value: t.val, Adder: add, Merge: merge, TakesNull: takesNull, Demand: t.demand, Updates: t.updates, Closed: t.closed}
-	s.out.Attach(op.Build)
+	s.out.Attach(t.node.Name, op.Build)
 }

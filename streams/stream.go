@@ -112,7 +112,7 @@ func (s Stream[K, V]) filter(kind string, f func() operator.Predicate[K, V], opt
 	next := s
 	next.place, next.child = behind[K, V](s.app, s.node, kind, o.as), nil
 	op := &operator.Filter[K, V]{Node: next.node.Name, Handler: s.app.handler(o), New: f, Out: next.out}
-	s.out.Attach(operator.Using(s.app.use(next.node, o), op.Build))
+	s.out.Attach(next.node.Name, operator.Using(s.app.use(next.node, o), op.Build))
 	return next
 }
 
@@ -121,7 +121,7 @@ func transform[K, V, KR, VR any](s place[K, V], kind string, f func() operator.F
 	o := s.app.collect(kind+" behind "+s.node.Name, opts, forStep)
 	next := behind[KR, VR](s.app, s.node, kind, o.as)
 	op := &operator.Transform[K, V, KR, VR]{Node: next.node.Name, Handler: s.app.handler(o), New: f, Out: next.out}
-	s.out.Attach(operator.Using(s.app.use(next.node, o), op.Build))
+	s.out.Attach(next.node.Name, operator.Using(s.app.use(next.node, o), op.Build))
 	return next
 }
 
@@ -158,7 +158,7 @@ func flatMapValues[K, V, VR any](s Stream[K, V], kind string, f func() operator.
 	o := s.app.collect(kind+" behind "+s.node.Name, opts, forStep)
 	next := Stream[K, VR]{place: behind[K, VR](s.app, s.node, kind, o.as), key: s.key, rekeyed: s.rekeyed}
 	op := &operator.FlatMapValues[K, V, VR]{Node: next.node.Name, Handler: s.app.handler(o), New: f, Out: next.out}
-	s.out.Attach(operator.Using(s.app.use(next.node, o), op.Build))
+	s.out.Attach(next.node.Name, operator.Using(s.app.use(next.node, o), op.Build))
 	return next
 }
 
@@ -181,7 +181,7 @@ func to[K, V any](s place[K, V], topic string, key *operator.Codec[K], val *oper
 	n.Topic, n.Detail = topic, pair[K, V]()
 	op := &operator.To[K, V]{Node: n.Name, Topic: topic, Handler: s.app.handler(o),
 		Key: codec(s.app, n, "key", o.key, key), Value: codec(s.app, n, "value", o.val, val)}
-	s.out.Attach(op.Build)
+	s.out.Attach(n.Name, op.Build)
 }
 
 // Repartition sends the records through a topic of the application's own to the
@@ -195,7 +195,7 @@ func (s Stream[K, V]) Repartition(opts ...Opt) Stream[K, V] {
 	next := far
 	next.out = new(operator.Outlet[K, V])
 	op := &operator.DropNullKeys[K, V]{Node: far.node.Name, Out: next.out}
-	far.out.Attach(op.Build)
+	far.out.Attach("", op.Build) // a part of the far end
 	return next
 }
 
@@ -237,7 +237,7 @@ func (s Stream[K, V]) cut(name string, o options) far[K, V] {
 	f := far[K, V]{Stream: Stream[K, V]{place: place[K, V]{s.app, source, new(operator.Outlet[K, V])}}}
 	f.key, f.val = codec(s.app, source, "key", o.key, s.key), codec(s.app, source, "value", o.val, s.val)
 	f.near = &operator.To[K, V]{Node: sink.Name, Topic: sink.Topic, Handler: s.app.handler(o), Key: f.key, Value: f.val, Repartition: true}
-	s.out.Attach(f.near.Build)
+	s.out.Attach(sink.Name, f.near.Build)
 	f.readFrom(source.Topic, options{}, s.app.handler(o))
 	return f
 }

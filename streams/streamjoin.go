@@ -140,7 +140,7 @@ func joinStreams[K, V, VO, VR any](s Stream[K, V], o Stream[K, VO], kind string,
 		op := &operator.SelfJoin[K, V, VR]{Node: n.Name, Handler: a.handler(opt), Reach: reach, LateTo: opt.lateTo, Key: key, Out: next.out}
 		op.New = any(f).(func() operator.PairFunc[K, V, V, VR])
 		op.Rows, op.Value = bufferOf(left, n, "records", reach, opt)
-		left.out.Attach(op.Build)
+		left.out.Attach(n.Name, op.Build)
 		return next
 	}
 	a.graph.Link(right.node, n)
@@ -153,8 +153,8 @@ func joinStreams[K, V, VO, VR any](s Stream[K, V], o Stream[K, VO], kind string,
 		n.Shape = "waiting records of " + typeName[K]()
 		n.Store = &topology.Store{Name: n.Name, InMemory: opt.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
 	}
-	left.out.Attach(op.BuildLeft)
-	right.out.Attach(op.BuildRight)
+	left.out.Attach(n.Name, op.BuildLeft)
+	right.out.Attach(n.Name, op.BuildRight)
 	return next
 }
 

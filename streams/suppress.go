@@ -101,6 +101,6 @@ func held[K, V any](from, to place[K, V], key *operator.Codec[K], val *operator.
 	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
 	op := &operator.Suppress[K, V]{Node: n.Name, Store: n.Name, Handler: a.handler(o), Key: key, Value: codec(a, n, "value", nil, val),
 		WaitMs: wait.Milliseconds(), MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, Fail: o.failFull, Out: to.out}
-	from.out.Attach(op.Build)
+	from.out.Attach(n.Name, op.Build)
 	return op
 }

@@ -96,7 +96,7 @@ func joinTables[K, V, VO, VR any](t Table[K, V], o Table[K, VO], kind string, si
 	o.raise()
 	op := &operator.TableJoin[K, V, VO, VR]{Node: next.node.Name, Handler: t.app.handler(opt), Sides: sides, Key: t.key, New: f, Left: t.view, Right: o.view, Out: next.out}
 	next.view = op.View
-	t.out.Attach(op.BuildLeft)
-	o.out.Attach(op.BuildRight)
+	t.out.Attach(next.node.Name, op.BuildLeft)
+	o.out.Attach(next.node.Name, op.BuildRight)
 	return next
 }

@@ -108,13 +108,13 @@ func (w Windows) attach[K, V, A any](s place[K, V], t WTable[K, A], part string,
 		op := &operator.SlidingAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o), LateTo: o.lateTo,
 			ReachMs: w.spec.SizeMs - 1, GraceMs: w.spec.GraceMs, RetentionMs: o.retention.Milliseconds(),
 			Key: t.key, Value: t.val, Adder: add, Demand: t.demand, Updates: t.updates, Closed: t.closed}
-		s.out.Attach(op.Build)
+		s.out.Attach(t.node.Name, op.Build)
 		return
 	}
 	op := &operator.WindowedAggregate[K, V, A]{Node: t.node.Name, Part: part, Store: t.node.Name, Handler: t.app.handler(o), LateTo: o.lateTo,
 		Spec: w.spec, RetentionMs: o.retention.Milliseconds(),
 		Key: t.key, Value: t.val, Adder: add, TakesNull: takesNull, Demand: t.demand, Updates: t.updates, Closed: t.closed}
-	s.out.Attach(op.Build)
+	s.out.Attach(t.node.Name, op.Build)
 }
 
 // openWindows makes the table of a node that keeps windows.

@@ -10,6 +10,7 @@ import (
 
 // Root makes the entry of one source for one task.
 type Root struct {
+	Node  string // under which its records are counted; Plan sets it
 	Topic string
 	Build func(*Builder) (Entry, error)
 }
@@ -44,7 +45,7 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 		if err != nil {
 			return nil, fmt.Errorf("task of partition %d: source %s: %w", env.Partition, root.Topic, err)
 		}
-		t.entries[root.Topic] = append(t.entries[root.Topic], e)
+		t.entries[root.Topic] = append(t.entries[root.Topic], watchEntry(t, root.Node, e))
 	}
 	if b.err != nil {
 		return nil, fmt.Errorf("task of partition %d: %w", env.Partition, b.err)

@@ -32,6 +32,7 @@ type Task struct {
 	flushes  []func() (some bool, err error)
 	timers   [2][]timer // by clock
 	nowMs    int64      // that timers which are being called were called for; see moment
+	seen     []*seen    // records per node, if Env.Watch asks for it
 }
 
 var _ task.Task = (*Task)(nil)
@@ -59,6 +60,9 @@ type Site struct {
 	handler task.Handler    // nil: fail
 	dropped [dropReasons]int64
 }
+
+// seen counts the records of a node; one with several parents has one counter.
+type seen struct{ task.Seen }
 
 // Process implements task.Task.
 func (t *Task) Process(r *task.Record) error {
@@ -104,6 +108,9 @@ func (t *Task) Flush() error {
 // TimeMs implements task.Task.
 func (t *Task) TimeMs(r *task.Record) int64 {
 	for _, e := range t.entries[r.Topic] {
+		for w, ok := e.(interface{ inner() Entry }); ok; w, ok = e.(interface{ inner() Entry }) {
+			e = w.inner() // what counts or wraps it says nothing
+		}
 		if x, ok := e.(interface{ timeMs(*task.Record) int64 }); ok {
 			return x.timeMs(r)
 		}

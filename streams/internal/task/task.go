@@ -59,6 +59,11 @@ type Env struct {
 	// Commit asks for a commit soon: after the record, or the timers, at hand.
 	// Nil ignores it.
 	Commit func()
+	// Watch makes the task count the records of each node; see Watched.
+	Watch bool
+	// Around, if set, is asked for each node what is to be called around it, for
+	// each of its records; nil is nothing.
+	Around func(node string) Wrapper
 	// Wait pauses between retries of a failed function, and returns early
 	// with an error when the pause would outlive the transaction or the task
 	// is revoked. Nil means no pause.

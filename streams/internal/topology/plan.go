@@ -35,7 +35,7 @@ func (g *Graph) Plan() (*Topology, error) {
 		}
 	}
 	slices.SortFunc(t.Internal, func(a, b InternalTopic) int { return strings.Compare(a.Name, b.Name) })
-	t.Text = g.describe(t, parts)
+	t.Text, t.Picture = g.describe(t, parts), g.picture(t, parts)
 	return t, nil
 }
 
@@ -91,7 +91,9 @@ func (g *Graph) sub(nodes []*Node) Sub {
 	var roots []operator.Root
 	for _, n := range nodes {
 		if n.Root != nil {
-			roots = append(roots, *n.Root)
+			root := *n.Root
+			root.Node = n.Name
+			roots = append(roots, root)
 			at := slices.IndexFunc(s.Sources, func(src Source) bool { return src.Topic == n.Topic })
 			if at < 0 {
 				at = len(s.Sources)

@@ -10,6 +10,8 @@ type Topology struct {
 	Globals  []Global        // in order of definition
 	// Text is the topology as people read it, what App.Describe returns.
 	Text string
+	// Picture is the same as data.
+	Picture Picture
 }
 
 // Sub is one sub-topology: a connected part of the graph whose tasks run
