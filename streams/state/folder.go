@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -9,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 
 	"github.com/millrace/millrace/core/vfs"
@@ -34,7 +31,7 @@ const (
 //
 //	LOCK              held while the process lives
 //	identity.json     format, instance id, cluster id, ids of the application's internal topics
-//	stores/<name>/<n> the store of task n
+//	stores/<name>/<n> the store of task n; see OpenStore
 //
 // It is safe for concurrent use.
 type Folder struct {
@@ -43,7 +40,8 @@ type Folder struct {
 
 	mu       sync.Mutex
 	identity identity
-	held     map[string]chan struct{} // stores in use; closed when free again
+
+	stores stores
 }
 
 type identity struct {
@@ -68,7 +66,7 @@ func OpenFolder(dir, instance string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state: folder %s: %w", dir, err)
 	}
-	f := &Folder{dir: dir, lock: lock, held: map[string]chan struct{}{}}
+	f := &Folder{dir: dir, lock: lock, stores: newStores(filepath.Join(dir, storesName))}
 	if err := f.identify(instance); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -172,71 +170,6 @@ func (f *Folder) SetWorkers(n int) error {
 	}
 	f.identity.Workers = n
 	return f.save()
-}
-
-// OpenStore opens the store of one task, and waits while another task of this
-// process has not let go of it yet. A damaged store is removed and comes back
-// empty: the changelog has it all. The caller closes the image; release must be
-// called after that.
-func (f *Folder) OpenStore(ctx context.Context, name string, task int32) (img *LevelDB, release func(), err error) {
-	dir := filepath.Join(f.dir, storesName, url.PathEscape(name), strconv.Itoa(int(task)))
-	if release, err = f.hold(ctx, dir); err != nil {
-		return nil, nil, err
-	}
-	img, err = OpenLevelDB(dir)
-	if errors.Is(err, ErrCorrupt) {
-		if err = RemoveLevelDB(dir); err == nil {
-			img, err = OpenLevelDB(dir)
-		}
-	}
-	if err != nil {
-		release()
-		return nil, nil, err
-	}
-	return img, release, nil
-}
-
-// hold takes a store's name for one task.
-func (f *Folder) hold(ctx context.Context, dir string) (release func(), err error) {
-	for {
-		f.mu.Lock()
-		busy, ok := f.held[dir]
-		if !ok {
-			free := make(chan struct{})
-			f.held[dir] = free
-			f.mu.Unlock()
-			return func() {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				delete(f.held, dir)
-				close(free)
-			}, nil
-		}
-		f.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("state: store %s is in use: %w", dir, ctx.Err())
-		}
-	}
-}
-
-// Stores lists the tasks that have a store of this name here.
-func (f *Folder) Stores(name string) ([]int32, error) {
-	entries, err := os.ReadDir(filepath.Join(f.dir, storesName, url.PathEscape(name)))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("state: %w", err)
-	}
-	var tasks []int32
-	for _, e := range entries {
-		if n, err := strconv.ParseInt(e.Name(), 10, 32); err == nil {
-			tasks = append(tasks, int32(n))
-		}
-	}
-	return tasks, nil
 }
 
 // Close releases the lock. All stores are closed before.
