@@ -25,6 +25,9 @@ func (p *Producer) Commit(ctx context.Context, offsets Offsets, by Generation) e
 	if !p.open {
 		return p.commitPlain(ctx, offsets, by)
 	}
+	if p.options.Mode != ExactlyOnce {
+		return p.commitLoose(ctx, offsets, by)
+	}
 	deadline, _ := p.Deadline()
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -116,6 +119,9 @@ func (p *Producer) Abort(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
+	if p.options.Mode != ExactlyOnce {
+		return p.abortLoose(bounded)
+	}
 	err := p.client.AbortBufferedRecords(bounded)
 	if err == nil {
 		err = p.client.EndTransaction(bounded, kgo.TryAbort)
@@ -142,10 +148,21 @@ func (p *Producer) commitPlain(ctx context.Context, offsets Offsets, by Generati
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
-	err := p.cluster.commitOffsets(bounded, offsets, by)
+	if err := p.tellOffsets(bounded, offsets, by); err != nil {
+		return err
+	}
+	return p.step(StepDone)
+}
+
+// tellOffsets is the request of a commit without a transaction.
+func (p *Producer) tellOffsets(ctx context.Context, offsets Offsets, by Generation) error {
+	if len(offsets) == 0 {
+		return nil
+	}
+	err := p.cluster.commitOffsets(ctx, offsets, by)
 	switch {
 	case err == nil:
-		return p.step(StepDone)
+		return nil
 	case isAny(err, fencing):
 		return fmt.Errorf("%w: commit offsets: %w", ErrFenced, err)
 	case errors.Is(err, kerr.RebalanceInProgress):

@@ -15,8 +15,11 @@ import (
 
 // ProducerOptions describe a transactional producer.
 type ProducerOptions struct {
+	// Mode is what commits promise. The default is ExactlyOnce.
+	Mode Mode
 	// TransactionalID is the producer's identity; opening a second producer
-	// with it fences the first. Required.
+	// with it fences the first. Required, except without transactions, where it
+	// only names the producer in errors.
 	TransactionalID string
 	// Timeout is how long the coordinator lets a transaction stay open before
 	// it aborts it. Default 10 s. Commits are not tried past it.
@@ -42,8 +45,11 @@ const defaultTimeout = 10 * time.Second
 
 // Validate names the field that is wrong.
 func (o ProducerOptions) Validate() error {
+	if err := o.Mode.validate(); err != nil {
+		return err
+	}
 	switch {
-	case o.TransactionalID == "":
+	case o.TransactionalID == "" && o.Mode == ExactlyOnce:
 		return errors.New("session: ProducerOptions.TransactionalID is empty")
 	case o.Timeout < 0:
 		return fmt.Errorf("session: ProducerOptions.Timeout is %v, must not be negative", o.Timeout)
@@ -69,12 +75,13 @@ type Producer struct {
 	// of 2001 would be late before it is sent.
 	limit   context.Context
 	unlimit context.CancelFunc
-	begun   time.Time // when it was opened
-	sent    int64     // records of it
-	broken  error     // set: Renew is needed
-	chunk   []byte    // bytes of sent records; see keep
-	full    [][]byte  // filled chunks of this transaction
-	spare   [][]byte  // chunks of earlier transactions, to be filled again
+	begun   time.Time   // when it was opened
+	sent    int64       // records of it
+	broken  error       // set: Renew is needed
+	chunk   []byte      // bytes of sent records; see keep
+	full    [][]byte    // filled chunks of this transaction
+	spare   [][]byte    // chunks of earlier transactions, to be filled again
+	held    []*outgoing // records of AtMostOnce, until the offsets are committed
 	failure atomic.Pointer[error]
 	pool    sync.Pool
 }
@@ -105,9 +112,11 @@ func (c *Cluster) NewProducer(ctx context.Context, options ProducerOptions) (*Pr
 // commit is settled afterwards.
 func (p *Producer) Renew(ctx context.Context) error {
 	p.drop()
-	client, err := kgo.NewClient(append(p.cluster.clientOptions(),
-		kgo.TransactionalID(p.options.TransactionalID),
-		kgo.TransactionTimeout(p.options.Timeout),
+	opts := p.cluster.clientOptions()
+	if p.options.Mode == ExactlyOnce {
+		opts = append(opts, kgo.TransactionalID(p.options.TransactionalID), kgo.TransactionTimeout(p.options.Timeout))
+	}
+	client, err := kgo.NewClient(append(opts,
 		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(choosePartition)),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(200_000),
@@ -161,10 +170,10 @@ func choosePartition(string) func(*kgo.Record, int) int {
 func (p *Producer) Sent() int64 { return p.sent }
 
 // Deadline is when the open transaction has to be over, with some reserve for
-// the way; ok is false when none is open. Whatever retries within a transaction
+// the way; ok is false when none is open, or in a mode without any. Whatever retries within a transaction
 // must not go on past it.
 func (p *Producer) Deadline() (deadline time.Time, ok bool) {
-	return p.begun.Add(p.options.Timeout * 9 / 10), p.open
+	return p.begun.Add(p.options.Timeout * 9 / 10), p.open && p.options.Mode == ExactlyOnce
 }
 
 // Ack collects the acknowledgements of the records sent with it. The zero value
@@ -183,12 +192,9 @@ func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 		return p.broken
 	}
 	if !p.open {
-		if err := p.client.BeginTransaction(); err != nil {
-			p.broken = before("begin", err)
-			return p.broken
+		if err := p.begin(ctx); err != nil {
+			return err
 		}
-		p.open, p.begun = true, time.Now()
-		p.limit, p.unlimit = context.WithDeadline(ctx, p.begun.Add(p.options.Timeout))
 	}
 	o := p.pool.Get().(*outgoing)
 	o.ack = ack
@@ -201,7 +207,27 @@ func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 		o.record.Headers = append(o.record.Headers, kgo.RecordHeader{Key: h.Key, Value: p.keep(h.Value)})
 	}
 	p.sent++
+	if p.options.Mode == AtMostOnce {
+		p.held = append(p.held, o)
+		return nil
+	}
 	p.client.Produce(p.limit, &o.record, o.done)
+	return nil
+}
+
+// begin opens a transaction, or what stands in its place.
+func (p *Producer) begin(ctx context.Context) error {
+	if p.options.Mode != ExactlyOnce {
+		p.limit, p.unlimit = context.WithCancel(ctx)
+		p.open, p.begun = true, time.Now()
+		return nil
+	}
+	if err := p.client.BeginTransaction(); err != nil {
+		p.broken = before("begin", err)
+		return p.broken
+	}
+	p.open, p.begun = true, time.Now()
+	p.limit, p.unlimit = context.WithDeadline(ctx, p.begun.Add(p.options.Timeout))
 	return nil
 }
 
@@ -262,6 +288,8 @@ func (p *Producer) finish() {
 		p.unlimit()
 	}
 	p.open, p.sent = false, 0
+	clear(p.held)
+	p.held = p.held[:0]
 	p.failure.Store(nil)
 	p.spare = append(p.spare, p.full...)
 	clear(p.full)

@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Mode is what the commits of a producer promise when something fails in the middle.
+type Mode int
+
+const (
+	// ExactlyOnce makes records and offsets visible together, in a transaction.
+	ExactlyOnce Mode = iota
+	// AtLeastOnce has no transaction: a commit waits until all records are
+	// acknowledged, then commits the offsets. What fails in between leaves records
+	// whose input is read again. They are visible before the commit.
+	AtLeastOnce
+	// AtMostOnce has no transaction: records are held back until a commit, which
+	// commits the offsets, then sends the records. What fails in between leaves
+	// offsets behind whose records never come. The offsets' generation keeps a
+	// member that the group has dropped from sending anything.
+	AtMostOnce
+)
+
+// String names the mode.
+func (m Mode) String() string {
+	switch m {
+	case ExactlyOnce:
+		return "exactly once"
+	case AtLeastOnce:
+		return "at least once"
+	case AtMostOnce:
+		return "at most once"
+	}
+	return fmt.Sprintf("mode %d", int(m))
+}
+
+func (m Mode) validate() error {
+	if m < ExactlyOnce || m > AtMostOnce {
+		return fmt.Errorf("session: ProducerOptions.Mode is %d, must be between %d and %d", int(m), int(ExactlyOnce), int(AtMostOnce))
+	}
+	return nil
+}
+
+// commitLoose is Commit without a transaction.
+func (p *Producer) commitLoose(ctx context.Context, offsets Offsets, by Generation) error {
+	first, second := StepFlush, StepOffsets
+	tell := func(ctx context.Context) error { return p.tellOffsets(ctx, offsets, by) }
+	do := []func(context.Context) error{p.deliver, tell}
+	if p.options.Mode == AtMostOnce {
+		first, second = second, first
+		do[0], do[1] = tell, p.deliver
+	}
+	bounded, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
+	for i, s := range []Step{first, second} {
+		if err := p.step(s); err != nil {
+			return err
+		}
+		if err := do[i](bounded); err != nil {
+			return errors.Join(err, p.Abort(ctx))
+		}
+	}
+	p.finish()
+	return p.step(StepDone)
+}
+
+// deliver waits until all records are acknowledged, after sending those held back.
+func (p *Producer) deliver(ctx context.Context) error {
+	for _, o := range p.held {
+		p.client.Produce(p.limit, &o.record, o.done)
+	}
+	p.held = p.held[:0]
+	if err := p.client.Flush(ctx); err != nil {
+		return before("flush", err)
+	}
+	if failed := p.failure.Load(); failed != nil {
+		return before("send", *failed)
+	}
+	return nil
+}
+
+// Abandon lets go of everything as the end of the process would: records that have
+// not gone out are forgotten, an open transaction is left to its timeout or to the
+// next producer with its id.
+func (p *Producer) Abandon() { p.drop() }
+
+// abortLoose forgets what has not gone out. What has cannot be taken back; that it has
+// arrived is waited for, so that nothing of it comes after what is sent next.
+func (p *Producer) abortLoose(ctx context.Context) error {
+	if err := p.client.AbortBufferedRecords(ctx); err != nil {
+		return p.Renew(ctx)
+	}
+	p.finish()
+	return nil
+}
