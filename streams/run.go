@@ -136,7 +136,7 @@ func OnProgress(f func(Progress)) RunOpt { return func(o *runtime.Options) { o.O
 // work. The error is a *Failure if a record could not be processed, or wraps one
 // of the errors of this package.
 func (a *App) Run(ctx context.Context, cluster Cluster, opts ...RunOpt) error {
-	t, o, err := a.prepare(cluster, opts)
+	t, o, err := a.prepare(ctx, cluster, opts)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (a *App) Run(ctx context.Context, cluster Cluster, opts ...RunOpt) error {
 }
 
 // prepare is what Run and Start need to know before they begin.
-func (a *App) prepare(cluster Cluster, opts []RunOpt) (*topology.Topology, runtime.Options, error) {
+func (a *App) prepare(ctx context.Context, cluster Cluster, opts []RunOpt) (*topology.Topology, runtime.Options, error) {
 	var o runtime.Options
 	t, err := a.Topology()
 	if err != nil {
@@ -159,5 +159,5 @@ func (a *App) prepare(cluster Cluster, opts []RunOpt) (*topology.Topology, runti
 	for _, opt := range opts {
 		opt(&o)
 	}
-	return t, o, nil
+	return t, o, a.prepareSerdes(ctx)
 }

@@ -67,7 +67,7 @@ type Running struct {
 // and the workers have begun to join. The application works until ctx ends or it is
 // closed, drained, or fails.
 func (a *App) Start(ctx context.Context, cluster Cluster, opts ...RunOpt) (*Running, error) {
-	t, o, err := a.prepare(cluster, opts)
+	t, o, err := a.prepare(ctx, cluster, opts)
 	if err != nil {
 		return nil, err
 	}

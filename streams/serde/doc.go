@@ -13,12 +13,18 @@
 //     text of 36 characters; named types of these kinds like the kind itself;
 //  3. time.Time: 8 bytes of seconds since 1970 and 4 bytes of nanoseconds, big
 //     endian; the zone is not kept, so one instant has one encoding;
-//  4. encoding.BinaryMarshaler (or BinaryAppender) with BinaryUnmarshaler;
-//  5. JSON by encoding/json/v2, map keys sorted, for everything that JSON can
+//  4. what a package with an encoding knows by itself, such as serde/protobuf
+//     its messages, if the program imports it;
+//  5. encoding.BinaryMarshaler (or BinaryAppender) with BinaryUnmarshaler;
+//  6. JSON by encoding/json/v2, map keys sorted, for everything that JSON can
 //     say without losing data. Types it cannot say are an error here, not
 //     at the first record.
 //
 // A pointer type encodes what it points to.
+//
+// Packages below this one have encodings with schemas: serde/protobuf, serde/avro
+// and serde/jsonschema, each alone or with a Schema Registry (serde/registry).
+// What a program does not import it does not carry.
 //
 // Null is not a matter of serdes. A nil pointer, slice, map or interface is
 // the null of Kafka and never reaches a serde, in either direction.

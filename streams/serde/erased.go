@@ -1,6 +1,7 @@
 package serde
 
 import (
+	"context"
 	"encoding"
 	"encoding/json/v2"
 	"reflect"
@@ -29,6 +30,17 @@ func (e erasedOf[T]) decodeAt(b []byte, p unsafe.Pointer) error {
 		*(*T)(p) = v
 	}
 	return err
+}
+
+// of is the serde inside, for what it is besides a serde.
+func (e erasedOf[T]) of() any { return e.s }
+
+// forTopic is the erased form of Topical.
+func (e erasedOf[T]) forTopic(topic string, part Part) erased {
+	if t, ok := e.s.(Topical[T]); ok {
+		return erasedOf[T]{t.ForTopic(topic, part)}
+	}
+	return e
 }
 
 // erasedKinds are the basic kinds and those structs with an encoding of ours.
@@ -83,6 +95,37 @@ func (s pointerSerde[P]) Decode(b []byte) (P, error) {
 		return none, err
 	}
 	return *(*P)(unsafe.Pointer(&p)), nil
+}
+
+// ForTopic implements Topical, for serdes inside that are.
+func (s pointerSerde[P]) ForTopic(topic string, part Part) Serde[P] {
+	if e, ok := s.elem.(interface{ forTopic(string, Part) erased }); ok {
+		return pointerSerde[P]{e.forTopic(topic, part), s.t}
+	}
+	return s
+}
+
+// Check implements Checked.
+func (s pointerSerde[P]) Check() error {
+	if c, ok := s.inner().(Checked); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// Prepare implements Prepared.
+func (s pointerSerde[P]) Prepare(ctx context.Context) error {
+	if p, ok := s.inner().(Prepared); ok {
+		return p.Prepare(ctx)
+	}
+	return nil
+}
+
+func (s pointerSerde[P]) inner() any {
+	if e, ok := s.elem.(interface{ of() any }); ok {
+		return e.of()
+	}
+	return nil
 }
 
 // named is the serde of a named type T whose kind is that of the basic type B.

@@ -52,6 +52,11 @@ func For[T any](r *Registry) (Serde[T], error) {
 		}
 		return s.(Serde[T]), nil
 	}
+	if f, ok, err := find(t); err != nil {
+		return nil, err
+	} else if ok {
+		return foundSerde[T]{f}, nil
+	}
 	switch {
 	case t.Kind() == reflect.Pointer:
 		e, err := r.erasedFor(t.Elem())
