@@ -21,7 +21,8 @@ func (a *admin) create(topic string, n int32, config map[string]string, done fun
 	req.TimeoutMillis = 1000
 	rt := kmsg.NewCreateTopicsRequestTopic()
 	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, n, 1
-	for _, key := range []string{"internal.segment.bytes", "retention.ms", "cleanup.policy", "index.interval.bytes"} {
+	for _, key := range []string{"internal.segment.bytes", "retention.ms", "cleanup.policy", "index.interval.bytes", "min.cleanable.dirty.ratio",
+		"delete.retention.ms"} {
 		if v, ok := config[key]; ok {
 			c := kmsg.NewCreateTopicsRequestTopicConfig()
 			c.Name, c.Value = key, &v

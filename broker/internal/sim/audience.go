@@ -33,7 +33,7 @@ func (a *audience) taken(records []got, next int64) {
 
 // allowed checks a record against what the log is known to hold.
 func (a *audience) allowed(g got) bool {
-	if g.id >= len(a.o.items) {
+	if g.id < 0 || g.id >= len(a.o.items) {
 		a.w.fail("%s: %s-%d offset %d: a record that nobody sent", a.name, a.of.topic, a.of.index, g.offset)
 		return false
 	}

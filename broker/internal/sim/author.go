@@ -1,5 +1,7 @@
 package sim
 
+import "fmt"
+
 // author writes new records to the input topic: in transactions of version 1 or 2, some of which it aborts, or without any. It
 // stops when it is told that it is enough, between two transactions.
 type author struct {
@@ -39,11 +41,15 @@ func (a *author) next() {
 	if a.burst, a.one = a.w.chance(3), a.where(); a.burst {
 		a.left = 5
 	}
-	if a.id != "" {
+	if a.id == "" {
+		a.more()
+		return
+	}
+	a.learn(func() {
 		a.producer.open()
 		a.commit = !a.w.chance(4)
-	}
-	a.more()
+		a.more()
+	})
 }
 
 // more sends a batch and plans the next one, without waiting for the answer: up to five are under way.
@@ -65,6 +71,10 @@ func (a *author) more() {
 		items := make([]*item, 1+a.w.rng.IntN(3))
 		for n := range items {
 			items[n] = a.o.add(to.topic, to.index, a.txn, nil)
+			items[n].weak = a.acks != all
+			if to.topic == keyed {
+				items[n].key, items[n].gone = fmt.Sprintf("key-%d", a.w.rng.IntN(keys)), a.w.chance(6)
+			}
 		}
 		a.send(to, items, a.sent)
 	}

@@ -133,6 +133,11 @@ func (c *copier) copy(rd *reader, records []got, next int64) {
 		return
 	}
 	c.source, c.upTo, c.verdict, c.open, c.finished = rd, next, good, 0, false
+	c.learn(func() { c.write(rd, records, next) })
+}
+
+// write sends the copies.
+func (c *copier) write(rd *reader, records []got, next int64) {
 	c.producer.open()
 	c.txn.moves, c.txn.from = next, rd.position
 	c.txn.part = rd.of.index

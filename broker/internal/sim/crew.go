@@ -15,6 +15,8 @@ type crew struct {
 	posts    []*post
 	authors  []*post
 	audience []*audience
+	mirrors  []*mirror
+	table    table
 	enough   bool // no new work
 	side     *side
 }
@@ -38,21 +40,28 @@ type employee struct {
 func newCrew(w *world, net *network, o *oracle) *crew {
 	return &crew{
 		w: w, net: net, o: o, store: &store{w: w, have: map[int]bool{}}, roster: &roster{w: w, owners: map[string]string{}},
+		table: table{long: w.chance(2)},
 	}
 }
 
 func (c *crew) process(name string) *process { return &process{net: c.net, w: c.w, name: name} }
 
-// populate starts the clients: three authors (idempotent, transactions of version 2 and of version 1), copiers of both versions, a
-// sink, and readers of everything.
+// populate starts the clients: authors (idempotent, transactions of version 2 and of version 1, and one that wants no answers; the
+// others want them from the page cache now and then), copiers of both versions, a sink, and readers of everything.
 func (c *crew) populate() {
-	for i := range 3 {
+	for i := range 4 {
 		id := ""
-		if i > 0 {
+		if i == 1 || i == 2 {
 			id = fmt.Sprintf("author-%d", i)
 		}
 		c.authors = append(c.authors, c.open(fmt.Sprintf("author-%d", i), func(p *process) employee {
 			a := newAuthor(newProducer(p, c.o, id, i != 2), c.where, func() bool { return c.enough })
+			switch {
+			case i == 3:
+				a.acks = none
+			case c.w.chance(3):
+				a.acks = one
+			}
 			return employee{p, a.start, func() { a.replaced = true }, func() bool { return a.idle }}
 		}))
 	}
@@ -75,11 +84,19 @@ func (c *crew) populate() {
 			a.start()
 		}
 	}
+	for i := range int32(partitions) {
+		m := newMirror(c.process(fmt.Sprintf("mirror-%d", i)), c.o, partitionOf{keyed, i}, c.table.long, func() *view { return c.side.views(keyed, i) })
+		c.mirrors = append(c.mirrors, m)
+		m.begin()
+	}
 }
 
 // where is a partition to write to: mostly one of the input, whose records are copied, now and then one of a topic that may be
 // gone soon.
 func (c *crew) where() partitionOf {
+	if c.w.chance(6) {
+		return partitionOf{keyed, int32(c.w.rng.IntN(partitions))}
+	}
 	if len(c.side.topics) > 0 && c.w.chance(4) {
 		return partitionOf{c.side.topics[c.w.rng.IntN(len(c.side.topics))], int32(c.w.rng.IntN(partitions))}
 	}

@@ -32,12 +32,14 @@ type disk struct {
 	// bear: wait says so.
 	slow time.Duration
 	wait func() bool
+	cuts *int // how often the power has failed, over all runs
 }
 
 // cut turns the power off. What was not synced is lost as the seed says.
 func (d *disk) cut() {
 	if !d.off {
 		d.off, d.left = true, d.mem.CrashClone(d.w.rng.Uint64())
+		*d.cuts++
 	}
 }
 

@@ -17,6 +17,7 @@ type node struct {
 	w    *world
 	mem  *vfs.Mem // what the disk holds for the next run
 	skew time.Duration
+	cuts int // how often the power has failed
 	// carry is the size of append journals, which differs from seed to seed: none, full now and then, never full.
 	carry int64
 	// internal are settings of the internal topics; compact says that these are compacted all the time.
@@ -71,7 +72,7 @@ func (n *node) run() {
 	of := &life{}
 	n.life, n.runs = of, n.runs+1
 	d := &driver{w: n.w, of: of, skew: &n.skew}
-	n.disk = &disk{w: n.w, mem: n.mem, slow: n.slow, wait: func() bool { return d.flushing }}
+	n.disk = &disk{w: n.w, mem: n.mem, slow: n.slow, cuts: &n.cuts, wait: func() bool { return d.flushing }}
 	if n.runs > 1 && n.w.chance(4) { // also a start is not safe from a power cut
 		n.disk.cutAt = 1 + n.w.rng.Int64N(60)
 	}

@@ -65,8 +65,21 @@ func (b *observer) list(im *metadata.Image) {
 			if b.views[at] == nil {
 				b.views[at] = newView(b.o, name, int32(i), name[0] != '_')
 				b.views[at].gaps = name[0] == '_' && b.n.compact
+				b.views[at].table = name == keyed
 			}
 			b.open = append(b.open, opened{b.views[at], p})
+		}
+	}
+}
+
+// tables looks at what compaction has left.
+func (b *observer) tables() {
+	if b.n.api == nil || b.n.disk.off || b.w.failure != nil {
+		return
+	}
+	for _, one := range b.open {
+		if one.v.table && one.v.runs == b.run {
+			one.v.compacted(one.p)
 		}
 	}
 }

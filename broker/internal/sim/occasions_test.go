@@ -30,6 +30,9 @@ func TestOccasions(t *testing.T) {
 		"offsets NONE", "offsets UNKNOWN_MEMBER_ID", "offsets ILLEGAL_GENERATION",
 		"positions UNSTABLE_OFFSET_COMMIT", "member REBALANCE_IN_PROGRESS", "member UNKNOWN_MEMBER_ID",
 		"a zombie copier gives up",
+		"level NONE", "a producer goes to version 1", "a producer goes to version 2",
+		"produce without an answer", "acknowledged from the page cache and lost",
+		"a compacted log is looked at", "a table is read", "compaction has removed records",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("never: %s", what)

@@ -4,29 +4,6 @@ import (
 	"slices"
 )
 
-// item is one record that a client wants in a topic, known by its number. Numbers are never used twice.
-type item struct {
-	id        int
-	topic     string
-	partition int32
-	txn       *txn // nil outside of transactions
-	source    *item
-	// acked is the offset that the broker has acknowledged, -1 for none; at is where the log has it, -1 for nowhere.
-	acked, at int64
-	fate      fate // of the record in the log
-}
-
-// fate is what readers of committed data are told of a record.
-type fate int8
-
-const (
-	undecided fate = iota
-	committed
-	aborted
-)
-
-func (f fate) String() string { return [...]string{"undecided", "committed", "aborted"}[f] }
-
 // txn is one transaction of a client, as its client sees it.
 type txn struct {
 	id    string // transactional id
@@ -60,6 +37,7 @@ type owner struct {
 // oracle knows what clients have done and been told, and is told what the logs hold. What does not fit is a violation.
 type oracle struct {
 	w     *world
+	n     *node
 	items []*item // by id
 	// latest is the newest producer of each transactional id that was told that it is.
 	latest map[string]owner
@@ -70,8 +48,8 @@ type oracle struct {
 	copied map[*item]*item
 }
 
-func newOracle(w *world) *oracle {
-	return &oracle{w: w, dropped: map[string]bool{}, latest: map[string]owner{}, copied: map[*item]*item{}}
+func newOracle(w *world, n *node) *oracle {
+	return &oracle{w: w, n: n, dropped: map[string]bool{}, latest: map[string]owner{}, copied: map[*item]*item{}}
 }
 
 // add makes a new item, of a transaction or not.
@@ -110,14 +88,17 @@ func (o *oracle) told(t *txn, f fate) {
 	if t.fate != undecided && t.fate != f {
 		o.w.fail("%s is told that its transaction is %v, its markers say %v", t.id, f, t.fate)
 	}
-	t.ended = f
+	if t.ended = f; f == committed {
+		o.kept(t)
+	}
 }
 
-// acknowledged says that the broker has acknowledged records: they must be in the log, where it says, for good.
+// acknowledged says that the broker has acknowledged records: they must be in the log, where it says, for good; those that were
+// not to wait for the disk as long as the power does not fail.
 func (o *oracle) acknowledged(items []*item, offset int64) {
 	for n, i := range items {
-		i.acked = offset + int64(n)
-		if i.at != i.acked {
+		i.acked, i.cuts = offset+int64(n), o.n.cuts
+		if i.at != i.acked && (!i.weak || i.at >= 0) {
 			o.w.fail("record %d is acknowledged at %s-%d offset %d, the durable log has it at %d", i.id, i.topic, i.partition, i.acked, i.at)
 			return
 		}
@@ -139,7 +120,9 @@ func (o *oracle) appended(topic string, partition int32, offset int64, id int, t
 	case transactional != (i.txn != nil):
 		o.w.fail("%s-%d offset %d: record %d has lost its transaction", topic, partition, offset, id)
 	}
-	i.at = offset
+	if i.at = offset; i.acked >= 0 && i.acked != offset {
+		o.w.fail("%s-%d: record %d was acknowledged at offset %d and is at %d", topic, partition, id, i.acked, offset)
+	}
 	if i.txn == nil {
 		o.decided(i, committed)
 	}
@@ -207,10 +190,10 @@ func (o *oracle) uncopied() *item {
 func (o *oracle) final() {
 	for _, i := range o.items {
 		switch t := i.txn; {
-		case o.dropped[i.topic]:
+		case o.dropped[i.topic] || o.lost(i):
 		case i.acked >= 0 && i.at != i.acked:
 			o.w.fail("record %d was acknowledged at %s-%d offset %d and is not there", i.id, i.topic, i.partition, i.acked)
-		case t != nil && t.ended == committed && i.fate != committed:
+		case t != nil && t.ended == committed && i.fate != committed && (!i.weak || i.acked >= 0):
 			o.w.fail("record %d of a committed transaction of %s is %v", i.id, t.id, i.fate)
 		case i.source != nil && i.fate == committed && i.source.fate != committed:
 			o.w.fail("record %d is a copy of record %d, which is %v", i.id, i.source.id, i.source.fate)

@@ -107,6 +107,8 @@ func (p *process) kill() {
 	}
 }
 
+const apiVersions = 18
+
 // patience is how long a client waits for an answer.
 const patience = 150 * time.Millisecond
 
@@ -142,6 +144,25 @@ func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, again 
 	return true
 }
 
+// tell sends a request that is not answered. It is false where there is no connection.
+func (p *process) tell(on linkKind, req kmsg.Request) (sent bool) {
+	l := &p.links[on]
+	if l.conn == nil || !l.conn.open {
+		var c *conn
+		c = p.net.dial(
+			func([]byte) { p.w.fail("%s: an answer that nobody asked for", p.name) },
+			func() { p.enter(func() { p.lost(l, c, errDisconnected) }) })
+		if c == nil {
+			return false
+		}
+		l.conn = c
+	}
+	p.next++
+	p.w.log("%s: conn %d: %d %s, no answer wanted", p.name, l.conn.id, p.next, describe(req))
+	l.conn.send(formatter.AppendRequest(nil, req, p.next)[4:], never)
+	return true
+}
+
 // answered hands an answer to its call, which is the first one.
 func (p *process) answered(l *link, c *conn, frame []byte) {
 	if l.conn != c || len(l.calls) == 0 {
@@ -158,7 +179,7 @@ func (p *process) answered(l *link, c *conn, frame []byte) {
 	resp := first.req.ResponseKind()
 	resp.SetVersion(first.req.GetVersion())
 	frame = frame[4:]
-	if resp.IsFlexible() && len(frame) > 0 {
+	if resp.IsFlexible() && resp.Key() != apiVersions && len(frame) > 0 { // whose head never changes, as who asks can not know it
 		frame = frame[1:]
 	}
 	if err := resp.ReadFrom(frame); err != nil {

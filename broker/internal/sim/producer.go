@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"bytes"
-	"encoding/binary"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -18,6 +16,9 @@ type producer struct {
 	o  *oracle
 	id string // transactional id, empty for none
 	v2 bool   // speaks transaction version 2
+	// learns says that the version is what the cluster's level says at the begin of each transaction, not always the same.
+	learns bool
+	acks   int16
 
 	pid     int64
 	epoch   int16
@@ -45,7 +46,7 @@ type batch struct {
 }
 
 func newProducer(p *process, o *oracle, id string, v2 bool) *producer {
-	return &producer{process: p, o: o, id: id, v2: v2, pid: -1, epoch: -1}
+	return &producer{process: p, o: o, id: id, v2: v2, pid: -1, epoch: -1, acks: all, learns: id != "" && p.w.chance(2)}
 }
 
 // repeat says whether what is asked of the transaction may come twice: version 1 has nothing to tell the second by.
@@ -67,6 +68,15 @@ func (p *producer) begin(ready func()) {
 	p.txn, p.pending, p.added = nil, nil, map[partitionOf]bool{}
 	p.tries++
 	p.stalled = false
+	p.learn(func() { p.initialise(ready) })
+}
+
+func (p *producer) initialise(ready func()) {
+	if p.id == "" && p.acks == none { // its records carry no producer id: nobody asks it to send them again
+		p.next = map[partitionOf]int32{}
+		ready()
+		return
+	}
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.Version = 4
 	if p.v2 {
@@ -114,26 +124,17 @@ func (p *producer) send(to partitionOf, items []*item, done func(outcome)) {
 	p.produce(b)
 }
 
-// written is the time of all records: so far back that no clock of a node takes it for a time to come.
-var written = epoch.AddDate(-1, 0, 0)
-
-// padding is what makes records larger: no zeros, as a disk may put there for what it lost.
-var padding = bytes.Repeat([]byte{0xa5}, 700)
-
 // build encodes a batch.
 func (p *producer) build(b *batch) []byte {
 	var builder record.Builder
-	builder.Reset(record.BuilderOptions{
-		Producer: &record.Producer{ID: p.pid, Epoch: p.epoch, Sequence: b.sequence}, Transactional: p.txn != nil,
-	})
+	o := record.BuilderOptions{Transactional: p.txn != nil}
+	if p.pid >= 0 {
+		o.Producer = &record.Producer{ID: p.pid, Epoch: p.epoch, Sequence: b.sequence}
+	}
+	builder.Reset(o)
 	for _, i := range b.items {
-		value := binary.BigEndian.AppendUint64(nil, uint64(i.id))
-		size := i.id % 40
-		if i.id%5 == 0 { // over more than one sector of the disk
-			size = 700
-		}
-		value = append(value, padding[:size]...)
-		builder.Append(written.UnixMilli(), nil, value, nil)
+		key, value, headers := i.encode()
+		builder.Append(written.UnixMilli(), key, value, headers)
 	}
 	out, err := builder.Batch()
 	if err != nil {
@@ -202,13 +203,17 @@ func (p *producer) produce(b *batch) {
 	if p.id != "" {
 		req.TransactionID = &p.id
 	}
-	req.Acks, req.TimeoutMillis = -1, 1000
+	req.Acks, req.TimeoutMillis = p.acks, 1000
 	rt := kmsg.NewProduceRequestTopic()
 	rt.Topic = b.to.topic
 	rp := kmsg.NewProduceRequestTopicPartition()
 	rp.Partition, rp.Records = b.to.index, b.bytes
 	rt.Partitions = append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
+	if p.acks == none {
+		p.unheard(b, req)
+		return
+	}
 	twice := sameRun // what the broker knew of the producer may be lost with it, and it may begin anywhere then
 	if p.v2 && p.id != "" {
 		twice = always
@@ -227,7 +232,7 @@ func (p *producer) produce(b *batch) {
 		what := judge(row.ErrorCode)
 		p.w.log("%s: produce to %s-%d sequence %d: %s, offset %d", p.name, b.to.topic, b.to.index, b.sequence, word(row.ErrorCode), row.BaseOffset)
 		p.w.see("produce " + word(row.ErrorCode))
-		if row.ErrorCode == kerr.OutOfOrderSequenceNumber.Code && p.id == "" {
+		if row.ErrorCode == kerr.OutOfOrderSequenceNumber.Code && p.id == "" && p.acks == all {
 			p.w.fail("%s: sequence %d of %s-%d is out of order, and nothing before it is missing", p.name, b.sequence, b.to.topic, b.to.index)
 			return
 		}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -110,7 +109,7 @@ func (r *reader) decode(row *kmsg.FetchResponseTopicPartition, idle func()) {
 				return
 			}
 			if rec.Offset >= r.position {
-				out = append(out, got{rec.Offset, int(binary.BigEndian.Uint64(rec.Value))})
+				out = append(out, got{rec.Offset, numberOf(rec)})
 			}
 		}
 	}

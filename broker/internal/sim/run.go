@@ -77,12 +77,13 @@ func Run(o Options) (r Result, err error) {
 
 func newSimulation(o Options) *simulation {
 	w := newWorld(o.Seed, o.Trace)
-	s := &simulation{w: w, o: newOracle(w)}
+	s := &simulation{w: w}
 	s.n = newNode(w, o.Log)
+	s.o = newOracle(w, s.n)
 	s.net = &network{w: w, n: s.n, delay: w.between(200*time.Microsecond, 5*time.Millisecond)}
 	s.obs = newObserver(w, s.n, s.o)
 	s.crew = newCrew(w, s.net, s.o)
-	s.crew.side = &side{admin: &admin{s.crew.process("operator")}, o: s.o, views: s.obs.view}
+	s.crew.side = &side{now: 2, admin: &admin{s.crew.process("operator")}, o: s.o, views: s.obs.view}
 	s.bad = &faults{w: w, n: s.n, net: s.net, crew: s.crew}
 	s.n.down = s.net.cutAll
 	w.settled = func(int) {
@@ -105,14 +106,17 @@ func (s *simulation) run(steps int) {
 	a := &admin{s.crew.process("admin")}
 	a.create(input, partitions, smallSegments(), func() {
 		a.create(output, partitions, smallSegments(), func() {
-			s.crew.populate()
-			s.bad.begin()
+			a.create(keyed, partitions, s.crew.table.settings(), func() {
+				s.crew.populate()
+				s.bad.begin()
+			})
 		})
 	})
 	for s.w.count < steps && s.w.next(forever) {
 		s.bad.next()
 		if s.w.chance(400) {
 			s.obs.replay()
+			s.obs.tables()
 		}
 	}
 	s.bad.end()
@@ -131,6 +135,7 @@ func (s *simulation) run(steps int) {
 	}
 	if s.w.failure == nil {
 		s.obs.replay()
+		s.obs.tables()
 		s.crew.final()
 	}
 }
@@ -149,6 +154,11 @@ func (s *simulation) waiting() string {
 	for _, one := range s.obs.open {
 		if m := one.v.marks; m.LastStable != m.LogEnd {
 			return fmt.Sprintf("%s is not stable: %+v", one.v.name, m)
+		}
+	}
+	for _, m := range s.crew.mirrors {
+		if v := m.v(); v == nil || m.end != v.next {
+			return m.name + " has not read everything"
 		}
 	}
 	for _, a := range s.crew.audience {

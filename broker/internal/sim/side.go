@@ -15,11 +15,12 @@ type side struct {
 	topics []string // that authors may write to
 	views  func(topic string, index int32) *view
 	made   int
+	now    int16 // the cluster's level of the transaction protocol, as it was told last
 }
 
 // meddle does one thing.
 func (s *side) meddle() {
-	switch s.w.rng.IntN(6) {
+	switch s.w.rng.IntN(8) {
 	case 0, 1:
 		if len(s.topics) < 2 {
 			s.made++
@@ -41,6 +42,8 @@ func (s *side) meddle() {
 		}
 	case 4:
 		s.ends(input, int32(s.w.rng.IntN(partitions)))
+	case 5, 6:
+		s.level()
 	default:
 		s.look()
 	}

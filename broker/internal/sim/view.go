@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/millrace/millrace/broker/internal/partition"
@@ -25,6 +24,8 @@ type view struct {
 	asked   int64
 	next    int64 // behind the last batch seen
 	batches []seen
+	table   bool    // a topic with keys, which is compacted
+	items   []*item // of a table, by offset
 	writers map[int64]*writer
 	open    int // writers with an open transaction
 	runs    int // of the broker that was looked at last
@@ -72,7 +73,8 @@ func (v *view) look(p *partition.Partition, run int) {
 	if v.known && v.start > v.asked {
 		w.fail("%s: the log starts at %d, and nobody wanted that: up to %d was deleted", v.name, v.start, v.asked)
 	}
-	if run != v.runs && !v.gaps {
+	again := run != v.runs
+	if again && !v.gaps && !v.table {
 		v.compare(p, m.LogStart)
 	}
 	v.runs = run
@@ -82,7 +84,9 @@ func (v *view) look(p *partition.Partition, run int) {
 			w.fail("%s: the high watermark is %d, the batches below it end at %d", v.name, m.HighWatermark, v.next)
 		}
 	}
-	v.marks = m
+	if v.marks = m; again && v.table {
+		v.compacted(p)
+	}
 	if want := max(v.stable(), m.LogStart); m.LastStable != want {
 		w.fail("%s: the last stable offset is %d, the log says %d: %+v", v.name, m.LastStable, want, m)
 	}
@@ -102,8 +106,8 @@ func (v *view) stable() int64 {
 	return stable
 }
 
-// read hands over the batches from an offset to the high watermark.
-func (v *view) read(p *partition.Partition, from int64, take func(record.Batch)) {
+// read hands over the batches from an offset to the high watermark; complete says that there was no reason to stop before.
+func (v *view) read(p *partition.Partition, from int64, take func(record.Batch)) (complete bool) {
 	w := v.o.w
 	high := p.Marks().HighWatermark
 	for from < high && w.failure == nil {
@@ -112,7 +116,7 @@ func (v *view) read(p *partition.Partition, from int64, take func(record.Batch))
 			if p.Marks().LogStart <= from { // else it was deleted meanwhile
 				w.log("%s: can not be looked at: %v", v.name, err)
 			}
-			return
+			return false
 		}
 		before := from
 		for _, s := range r.Sections {
@@ -120,7 +124,7 @@ func (v *view) read(p *partition.Partition, from int64, take func(record.Batch))
 			if _, err := s.File.ReadAt(buf, s.Offset); err != nil {
 				w.log("%s: can not be looked at: %v", v.name, err)
 				r.Release()
-				return
+				return false
 			}
 			for b, err := range record.Batches(buf) {
 				if err == nil {
@@ -139,6 +143,7 @@ func (v *view) read(p *partition.Partition, from int64, take func(record.Batch))
 			w.fail("%s: nothing can be read at %d, the high watermark is %d", v.name, from, high)
 		}
 	}
+	return w.failure == nil
 }
 
 // compare holds the log of a new run of the broker against the batches that were durable before.
@@ -202,7 +207,7 @@ func (v *view) sequence(b record.Batch, wr *writer) {
 		}
 		wr.epoch, wr.sequence = b.ProducerEpoch(), -1
 	}
-	if v.known && b.BaseSequence() != wr.sequence+1 {
+	if v.known && b.BaseSequence() != wr.sequence+1 && !v.weak(b, wr) {
 		v.o.w.fail("%s: offset %d: producer %d/%d: sequence %d follows %d",
 			v.name, b.BaseOffset(), b.ProducerID(), b.ProducerEpoch(), b.BaseSequence(), wr.sequence)
 	}
@@ -213,15 +218,28 @@ func (v *view) sequence(b record.Batch, wr *writer) {
 	}
 }
 
+// weak tells whether batches may be missing before one: its sender had them acknowledged from the page cache.
+func (v *view) weak(b record.Batch, wr *writer) bool {
+	for r, err := range b.Records(nil) {
+		if n := numberOf(r); err == nil && n >= 0 && n < len(v.o.items) && v.o.items[n].weak {
+			return b.BaseSequence() > wr.sequence
+		}
+	}
+	return false
+}
+
 func (v *view) records(b record.Batch, wr *writer) {
 	for r, err := range b.Records(nil) {
-		if err != nil || len(r.Value) < 8 {
+		if err != nil || numberOf(r) < 0 {
 			v.o.w.fail("%s: offset %d: a record of %d bytes, %v", v.name, r.Offset, len(r.Value), err)
 			return
 		}
-		i := v.o.appended(v.topic, v.index, r.Offset, int(binary.BigEndian.Uint64(r.Value)), b.Attributes().Transactional())
+		i := v.o.appended(v.topic, v.index, r.Offset, numberOf(r), b.Attributes().Transactional())
 		if i == nil {
 			return
+		}
+		if v.table {
+			v.items = append(v.items, i)
 		}
 		if i.txn != nil && wr != nil {
 			v.o.together(wr.records, i)
