@@ -1,0 +1,24 @@
+package serde
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// TestMessagesNeedTheirPackage: a Protobuf message is never written as JSON by
+// accident. This test is inside of the package, which does not import serde/protobuf.
+func TestMessagesNeedTheirPackage(t *testing.T) {
+	check := func(err error) {
+		t.Helper()
+		if !errors.Is(err, ErrNoSerde) || !strings.Contains(err.Error(), "import the package streams/serde/protobuf") {
+			t.Errorf("%v", err)
+		}
+	}
+	_, err := For[*wrapperspb.StringValue](new(Registry))
+	check(err)
+	_, err = For[wrapperspb.StringValue](new(Registry))
+	check(err)
+}
