@@ -81,6 +81,18 @@ func (p *Producer) deliver(ctx context.Context) error {
 	return nil
 }
 
+// Flush waits until what was sent is acknowledged, at least once: whoever calls it
+// between two records knows that the second is not there without the first. In the
+// other modes nothing is visible before the commit, and Flush does nothing.
+func (p *Producer) Flush(ctx context.Context) error {
+	if p.broken != nil || !p.open || p.options.Mode != AtLeastOnce {
+		return p.broken
+	}
+	bounded, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
+	return p.deliver(bounded)
+}
+
 // Abandon lets go of everything as the end of the process would: records that have
 // not gone out are forgotten, an open transaction is left to its timeout or to the
 // next producer with its id.

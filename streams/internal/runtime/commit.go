@@ -41,6 +41,12 @@ func (w *worker) commit(ctx context.Context) error {
 		return err
 	}
 	w.refreshEpochs(ctx)
+	// Without a transaction a changelog is never ahead of the outputs: a task that
+	// finds in its store that it has seen a record would not send again what was
+	// lost (KAFKA-12508).
+	if err := w.producer.Flush(ctx); err != nil {
+		return err
+	}
 	if err := w.log2changelogs(ctx); err != nil {
 		return err
 	}

@@ -28,6 +28,9 @@ type Options struct {
 	InstanceID string
 	// Workers is how many run in this process. Default 1.
 	Workers int
+	// Guarantee is what commits promise: exactly once, or one of the modes without
+	// transactions.
+	Guarantee session.Mode
 	// CommitInterval is the longest time between a record and its commit.
 	// Default 100 ms.
 	CommitInterval time.Duration
@@ -60,6 +63,8 @@ type Options struct {
 	Leave bool
 	// Store tunes the overlays of the stores.
 	Store state.OverlayOptions
+	// Stores say how they are kept on disk.
+	Stores StoresOptions
 	// Logger gets what happens; nil discards it.
 	Logger *slog.Logger
 
@@ -118,6 +123,8 @@ func (o Options) Validate() error {
 	}
 	o = o.withDefaults()
 	switch {
+	case o.Guarantee < session.ExactlyOnce || o.Guarantee > session.AtMostOnce:
+		return fmt.Errorf("streams: Guarantee is %v, which is none", o.Guarantee)
 	case o.Workers < 0 || o.Workers > maxWorkers:
 		return fmt.Errorf("streams: Workers is %d, must be between 1 and %d", o.Workers, maxWorkers)
 	case o.UncommittedBytes < 0:
@@ -126,6 +133,9 @@ func (o Options) Validate() error {
 		return fmt.Errorf("streams: ReadAhead is %d, must not be negative", o.ReadAhead)
 	case o.CommitInterval*2 > o.TransactionTimeout:
 		return fmt.Errorf("streams: CommitInterval %v is more than half of TransactionTimeout %v", o.CommitInterval, o.TransactionTimeout)
+	}
+	if err := o.Stores.Validate(); err != nil {
+		return err
 	}
 	return o.Store.Validate()
 }

@@ -85,7 +85,7 @@ func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, er
 	}
 	if err == nil {
 		w.producer, err = w.cluster.NewProducer(ctx, session.ProducerOptions{
-			TransactionalID: txnID, Timeout: r.options.TransactionTimeout, OnStep: w.hook(),
+			Mode: r.options.Guarantee, TransactionalID: txnID, Timeout: r.options.TransactionTimeout, OnStep: w.hook(),
 		})
 	}
 	if err != nil {
@@ -233,7 +233,8 @@ func (w *worker) recoverable(err error) bool {
 		return false
 	}
 	return errors.Is(err, session.ErrAborted) || errors.Is(err, session.ErrUnknownOutcome) ||
-		errors.Is(err, session.ErrFenced) && !errors.Is(err, errReplaced) || errors.Is(err, state.ErrCorrupt)
+		errors.Is(err, session.ErrFenced) && !errors.Is(err, errReplaced) ||
+		errors.Is(err, state.ErrCorrupt) || errors.Is(err, state.ErrNoRoom)
 }
 
 // errReplaced marks the fencing that is final: another process has this
@@ -414,6 +415,7 @@ func (w *worker) leaves() bool {
 func (w *worker) vanish() {
 	// What a crash leaves is what is on disk; a close error changes nothing.
 	_ = w.dropTasks()
+	w.producer.Abandon()
 	w.member.Close()
 	w.release()
 }
