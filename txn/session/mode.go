@@ -93,6 +93,13 @@ func (p *Producer) Flush(ctx context.Context) error {
 	return p.deliver(bounded)
 }
 
+// Mark commits offsets by themselves, whatever else is open.
+func (p *Producer) Mark(ctx context.Context, offsets Offsets, by Generation) error {
+	bounded, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
+	return p.tellOffsets(bounded, offsets, by)
+}
+
 // Abandon lets go of everything as the end of the process would: records that have
 // not gone out are forgotten, an open transaction is left to its timeout or to the
 // next producer with its id.

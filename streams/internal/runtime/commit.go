@@ -41,6 +41,9 @@ func (w *worker) commit(ctx context.Context) error {
 		return err
 	}
 	w.refreshEpochs(ctx)
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
 	// Without a transaction a changelog is never ahead of the outputs: a task that
 	// finds in its store that it has seen a record would not send again what was
 	// lost (KAFKA-12508).
@@ -67,6 +70,26 @@ func (w *worker) commit(ctx context.Context) error {
 	}
 	w.purge.offer(w.tasks)
 	return nil
+}
+
+// begin makes the positions where tasks have begun known to the group before anything
+// is in their changelogs. Within a transaction both come together; at least once the
+// changelogs come first, and one in use without offsets would be taken for lost
+// offsets at the next start.
+func (w *worker) begin(ctx context.Context) error {
+	if w.options.Guarantee != session.AtLeastOnce {
+		return nil
+	}
+	starts := session.Offsets{}
+	for _, a := range w.tasks {
+		for _, in := range a.inputs {
+			if !in.known {
+				starts[in.topic] = session.Offset{Next: in.committed, LeaderEpoch: -1}
+				in.known = true // or else the commit fails, and the task with it
+			}
+		}
+	}
+	return w.producer.Mark(ctx, starts, w.joined.Generation)
 }
 
 // offsets lists the positions that have moved, each with its task's progress. A

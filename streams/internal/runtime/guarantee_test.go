@@ -174,17 +174,6 @@ func TestModesCountAlikeInPeace(t *testing.T) {
 func TestPitfall24OutputBeforeChangelog(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, time.Minute)
-	topic := topology.InternalName(j.app, "seen", topology.Changelog)
-	distinct := func(spoil bool) *topology.Topology {
-		return &topology.Topology{AppID: j.app, Internal: []topology.InternalTopic{topology.NewInternal(j.app, "seen", topology.Changelog, "distinct")}, Subs: []topology.Sub{{
-			Name: "distinct", Sources: []topology.Source{{Topic: j.events}}, Sinks: []string{j.out},
-			Stores: []topology.Store{{Name: "seen", Changelog: topic}},
-			New: func(e task.Env) (task.Task, error) {
-				seen, err := e.Store("seen")
-				return &once{env: e, seen: seen, to: j.out, spoil: spoil}, err
-			},
-		}}}
-	}
 	var rs []*kgo.Record
 	for i := range 40 {
 		rs = append(rs, &kgo.Record{Topic: j.events, Partition: int32(i % partitions), Value: []byte(strconv.Itoa(i))})
@@ -192,10 +181,10 @@ func TestPitfall24OutputBeforeChangelog(t *testing.T) {
 	j.produce(rs)
 	o := j.options(t.TempDir())
 	o.Guarantee = session.AtLeastOnce
-	if err := runtime.Run(j.ctx, distinct(true), j.cluster, o); !errors.Is(err, kerr.MessageTooLarge) {
+	if err := runtime.Run(j.ctx, j.distinct(true), j.cluster, o); !errors.Is(err, kerr.MessageTooLarge) {
 		t.Fatalf("a record that is too large ended the run with %v", err)
 	}
-	r, err := runtime.Start(j.ctx, distinct(false), j.cluster, o)
+	r, err := runtime.Start(j.ctx, j.distinct(false), j.cluster, o)
 	if err == nil {
 		err = r.Drain(j.ctx)
 	}
@@ -213,6 +202,49 @@ func TestPitfall24OutputBeforeChangelog(t *testing.T) {
 			t.Errorf("record %d never came out", i)
 		}
 	}
+}
+
+// A crash in the very first commit, when changelogs are written and offsets are not:
+// the next start does not take that for lost offsets.
+func TestAtLeastOnceCrashInTheFirstCommit(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, time.Minute)
+	j.produce([]*kgo.Record{{Topic: j.events, Value: []byte("v")}})
+	o := j.options(t.TempDir())
+	o.Guarantee = session.AtLeastOnce
+	crash := o
+	crash.OnStep = func(_ int, s session.Step) error {
+		if s == session.StepOffsets {
+			return errTestCrash
+		}
+		return nil
+	}
+	if err := runtime.Run(j.ctx, j.distinct(false), j.cluster, crash); !errors.Is(err, errTestCrash) {
+		t.Fatal(err)
+	}
+	r, err := runtime.Start(j.ctx, j.distinct(false), j.cluster, o)
+	if err == nil {
+		err = r.Drain(j.ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := j.results(); n != 1 {
+		t.Errorf("%d results: the first was acknowledged, and its store says so", n)
+	}
+}
+
+// distinct is an application that sends each value of the events once.
+func (j *job) distinct(spoil bool) *topology.Topology {
+	topic := topology.InternalName(j.app, "seen", topology.Changelog)
+	return &topology.Topology{AppID: j.app, Internal: []topology.InternalTopic{topology.NewInternal(j.app, "seen", topology.Changelog, "distinct")}, Subs: []topology.Sub{{
+		Name: "distinct", Sources: []topology.Source{{Topic: j.events}}, Sinks: []string{j.out},
+		Stores: []topology.Store{{Name: "seen", Changelog: topic}},
+		New: func(e task.Env) (task.Task, error) {
+			seen, err := e.Store("seen")
+			return &once{env: e, seen: seen, to: j.out, spoil: spoil}, err
+		},
+	}}}
 }
 
 // once sends each value once.
