@@ -35,8 +35,8 @@ type App struct {
 }
 
 // New starts an application. The id is its identity on the cluster: the name of
-// its consumer group and the prefix of its internal topics. The only option is
-// OnError.
+// its consumer group and the prefix of its internal topics. The options are
+// OnError and RequireNames.
 func New(id string, opts ...Opt) *App {
 	a := &App{id: id, graph: topology.NewGraph(id), sources: map[any]any{}, repartitioned: map[any]any{}}
 	o, err := collect(opts, forApp)
@@ -44,6 +44,7 @@ func New(id string, opts ...Opt) *App {
 		a.errs = append(a.errs, fmt.Errorf("application %s: %w", id, err))
 	}
 	a.onError = o.onError
+	a.graph.RequireNames = o.requireNames
 	return a
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/millrace/millrace/streams/internal/operator"
-	"github.com/millrace/millrace/streams/internal/topology"
 )
 
 // JoinFK joins each row with the row of the other table that its foreign key
@@ -101,20 +100,22 @@ func joinForeign[K, V, KO, VO, VR any](t Table[K, V], o Table[KO, VO], left bool
 	o.held()
 	n.Reads = t.stores
 	n.Shape = "subscribed rows of " + typeName[K]() + " with foreign keys " + typeName[KO]()
-	n.Store = fkStore(a, n.Name, opt)
+	n.Store = a.keep(n, n.Name, opt)
 
 	// The right side, behind the topic of subscriptions.
 	sent, asked := a.graph.Repartition(n, n.Name+".subscriptions")
 	sent.Detail, asked.Detail = pair[KO, K](), pair[KO, K]()
 	r := a.graph.Add(asked, "subscriptions", n.Name+".subscriptions")
 	r.Detail, r.Reads = pair[KO, VO](), o.stores
+	r.Named, asked.Named = n.Named, n.Named
 	r.Shape = "subscriptions of " + typeName[K]() + " to " + typeName[KO]()
-	r.Store = fkStore(a, r.Name, opt)
+	r.Store = a.keep(r, r.Name, opt)
 	a.graph.Link(o.node, r)
 	a.graph.Copartition(asked, o.node)
 	// And back, behind the topic of answers.
 	replied, answered := a.graph.Repartition(r, n.Name+".answers")
 	replied.Detail, answered.Detail = pair[K, VO](), pair[K, VO]()
+	answered.Named = n.Named
 	a.graph.Link(answered, n)
 	a.graph.Copartition(answered, t.node)
 
@@ -139,13 +140,10 @@ func joinForeign[K, V, KO, VO, VR any](t Table[K, V], o Table[KO, VO], left bool
 		}
 		op.Result = result
 		kept := a.graph.Add(n, "result", result)
+		kept.Named = n.Named
 		kept.Detail, kept.Shape = pair[K, VR](), "rows "+pair[K, VR]()
-		kept.Store = fkStore(a, result, opt)
+		kept.Store = a.keep(kept, result, opt)
 		readable(a, kept, "value", next.val)
 	}
 	return next
-}
-
-func fkStore(a *App, name string, o options) *topology.Store {
-	return &topology.Store{Name: name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, name, topology.Changelog)}
 }

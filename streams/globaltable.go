@@ -136,6 +136,7 @@ func joinGlobal[K, V, GK, GV, VR any](s Stream[K, V], t GlobalTable[GK, GV], lef
 		return next
 	}
 	next.node.Detail += " with global table " + t.name
+	next.node.Globals = append(next.node.Globals, t.name)
 	op := &operator.JoinTable[K, V, GV, VR]{Node: next.node.Name, Left: left, Table: t.view, Handler: s.app.handler(o), Find: find(t.key), New: f, Out: next.out}
 	s.out.Attach(next.node.Name, op.Build)
 	return next

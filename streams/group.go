@@ -121,7 +121,7 @@ func stored[K, V any](a *App, parent *topology.Node, kind string, o options, key
 	t := Table[K, V]{place: behind[K, V](a, parent, kind, o.as), demand: new(operator.Demand)}
 	n := t.node
 	n.Shape = "rows " + pair[K, V]()
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	n.Store = a.keep(n, n.Name, o)
 	t.key, t.val = codec(a, n, "key", o.key, key), codec(a, n, "value", o.val, val)
 	readable(a, n, "value", t.val)
 	t.view, t.stores = operator.StoreView(n.Name, t.val), []string{n.Name}

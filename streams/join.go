@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
-	"github.com/millrace/millrace/streams/internal/topology"
 )
 
 // JoinTable joins each record of the stream with the row that the table has for
@@ -100,7 +99,7 @@ func joinTable[K, V, VT, VR any](s Stream[K, V], t Table[K, VT], left bool, f fu
 	}
 	n.Detail += " grace " + o.grace.String()
 	n.Shape = "waiting records " + pair[K, V]()
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(s.app.id, n.Name, topology.Changelog)}
+	n.Store = s.app.keep(n, n.Name, o)
 	wait := &operator.JoinGrace[K, V, VT, VR]{JoinTable: *op, Store: n.Name, Value: codec(s.app, n, "value", nil, in.val), GraceMs: o.grace.Milliseconds()}
 	readable(s.app, n, "value", wait.Value)
 	in.out.Attach(n.Name, wait.Build)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/serde"
+	"github.com/millrace/millrace/streams/state"
 )
 
 // Opt is an option of an operator, or of the application. An option that means
@@ -33,8 +34,12 @@ type options struct {
 	history              time.Duration
 	timestamps           any // func(*Record[K, V], time.Time) time.Time
 	cached               int
+	engine               state.Engine
+	unlogged             bool
+	changelog            map[string]string
 	lateTo               string
 	latest               bool
+	requireNames         bool
 }
 
 // As names a node, and with it its store and internal topics. Without it the
@@ -128,26 +133,26 @@ func collect(opts []Opt, allowed string) (options, error) {
 
 // Which options mean something where.
 const (
-	forApp        = "OnError"
+	forApp        = "OnError RequireNames"
 	forSource     = "As KeySerde ValSerde OnError TimestampBy FromLatest"
-	forTable      = "As KeySerde ValSerde InMemory Versioned OnError"
+	forTable      = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Versioned OnError"
 	forStep       = "As OnError Use"
 	forGroup      = "As KeySerde ValSerde OnError"
-	forAggregate  = "As KeySerde ValSerde InMemory Cached OnError"
+	forAggregate  = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Cached OnError"
 	forGlobal     = "As KeySerde ValSerde"
 	forWindows    = "Grace"
-	forWindowed   = "As KeySerde ValSerde InMemory Retention LateTo Cached OnError"
+	forWindowed   = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Retention LateTo Cached OnError"
 	forClose      = "As"
-	forStore      = "KeySerde ValSerde InMemory Retention"
-	forVersioned  = "KeySerde ValSerde InMemory"
+	forStore      = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Retention"
+	forVersioned  = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig"
 	forProcess    = "As OnError Use"
-	forTimers     = "KeySerde InMemory"
-	forSuppress   = "As InMemory OnError MaxRecords MaxBytes FailWhenFull"
+	forTimers     = "KeySerde InMemory StoreIn Logged ChangelogConfig"
+	forSuppress   = "As InMemory StoreIn Logged ChangelogConfig OnError MaxRecords MaxBytes FailWhenFull"
 	forChild      = "As"
 	forJoin       = "As OnError"
-	forTableJoin  = "As Grace InMemory OnError"
-	forForeign    = "As ValSerde InMemory OnError"
+	forTableJoin  = "As Grace InMemory StoreIn Logged ChangelogConfig OnError"
+	forForeign    = "As ValSerde InMemory StoreIn Logged ChangelogConfig OnError"
 	forJoinWindow = "Grace Strict Retention"
-	forStreamJoin = "As KeySerde InMemory LateTo OnError"
+	forStreamJoin = "As KeySerde InMemory StoreIn Logged ChangelogConfig LateTo OnError"
 	forSink       = "As KeySerde ValSerde OnError"
 )

@@ -128,8 +128,8 @@ func keepSessions[K, A any](a *App, parent *topology.Node, key *operator.Codec[K
 	o.retention = max(o.retention, least)
 	n.Detail = pair[K, A]() + " " + w.spec.String()
 	n.Shape = "sessions " + pair[K, A]()
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, RetentionMs: o.retention.Milliseconds(),
-		Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	n.Store = a.keep(n, n.Name, o)
+	n.Store.RetentionMs = o.retention.Milliseconds()
 	t := openWindows[K, A](a, n, o, key)
 	t.sessions, t.windows = true, window.Spec{SizeMs: w.spec.GapMs, GraceMs: w.spec.GraceMs}
 	a.graph.Copartition(parent, parent)

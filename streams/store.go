@@ -17,12 +17,12 @@ var ErrNotUsed = errors.New("the operator does not use this store: name it with 
 
 // declaration is a store, or timers, that user code reaches by name.
 type declaration struct {
-	app      *App
-	name     string
-	shape    string
-	inMemory bool
-	open     func(*operator.Builder, *operator.Site) (any, error)
-	node     *topology.Node // once somebody uses it
+	app   *App
+	name  string
+	shape string
+	kept  options // how it is kept
+	open  func(*operator.Builder, *operator.Site) (any, error)
+	node  *topology.Node // once somebody uses it
 }
 
 // declared implements StoreRef; what it returns is known in this file only.
@@ -31,7 +31,7 @@ func (d *declaration) declared() any { return d }
 // declare notes a store and its codecs.
 func declare[K, V any](a *App, kind, name, allowed string, opts []Opt) (*declaration, options, *operator.Codec[K], *operator.Codec[V]) {
 	o := a.collect(kind+" "+name, opts, allowed)
-	d := &declaration{app: a, name: name, shape: kind + " " + pair[K, V](), inMemory: o.inMemory}
+	d := &declaration{app: a, name: name, shape: kind + " " + pair[K, V](), kept: o}
 	// Where mistakes in its serdes are reported.
 	at := &topology.Node{Name: name, Store: &topology.Store{Changelog: topology.InternalName(a.id, name, topology.Changelog)}}
 	key, val := codec[K](a, at, "key", o.key, nil), codec[V](a, at, "value", o.val, nil)
@@ -52,7 +52,7 @@ func (a *App) use(n *topology.Node, o options) []operator.StoreUse {
 		if d.node == nil {
 			d.node = a.graph.Store(d.name)
 			d.node.Shape = d.shape
-			d.node.Store = &topology.Store{Name: d.name, InMemory: d.inMemory, Changelog: topology.InternalName(a.id, d.name, topology.Changelog)}
+			d.node.Store = a.keep(d.node, d.name, d.kept)
 		}
 		n.Reads = append(n.Reads, d.name)
 		uses = append(uses, operator.StoreUse{Name: d.name, Open: d.open})

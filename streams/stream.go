@@ -233,6 +233,7 @@ func (s Stream[K, V]) repartition(name string, nullKeys bool, o options) Stream[
 // cut puts a repartition topic behind the stream.
 func (s Stream[K, V]) cut(name string, o options) far[K, V] {
 	sink, source := s.app.graph.Repartition(s.node, name)
+	source.Named = source.Named || name != s.node.Name
 	sink.Detail, source.Detail = pair[K, V](), pair[K, V]()
 	f := far[K, V]{Stream: Stream[K, V]{place: place[K, V]{s.app, source, new(operator.Outlet[K, V])}}}
 	f.key, f.val = codec(s.app, source, "key", o.key, s.key), codec(s.app, source, "value", o.val, s.val)

@@ -151,7 +151,7 @@ func joinStreams[K, V, VO, VR any](s Stream[K, V], o Stream[K, VO], kind string,
 	if sides != (operator.Sides{}) {
 		op.Waiting = n.Name
 		n.Shape = "waiting records of " + typeName[K]()
-		n.Store = &topology.Store{Name: n.Name, InMemory: opt.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+		n.Store = a.keep(n, n.Name, opt)
 	}
 	left.out.Attach(n.Name, op.BuildLeft)
 	right.out.Attach(n.Name, op.BuildRight)
@@ -162,10 +162,11 @@ func joinStreams[K, V, VO, VR any](s Stream[K, V], o Stream[K, VO], kind string,
 // side's.
 func bufferOf[K, V any](s Stream[K, V], join *topology.Node, side string, reach operator.Reach, o options) (store string, val *operator.Codec[V]) {
 	n := s.app.graph.Add(s.node, "buffer", join.Name+"."+side)
+	n.Named = join.Named
 	n.Detail = pair[K, V]()
 	n.Shape = "records " + pair[K, V]() + " in segments of " + (time.Duration(max(reach.BeforeMs+reach.AfterMs, 1)) * time.Millisecond).String()
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, RetentionMs: reach.RetentionMs,
-		Changelog: topology.InternalName(s.app.id, n.Name, topology.Changelog)}
+	n.Store = s.app.keep(n, n.Name, o)
+	n.Store.RetentionMs = reach.RetentionMs
 	val = codec(s.app, n, "value", nil, s.val)
 	readable(s.app, n, "value", val)
 	return n.Name, val

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
-	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/window"
 )
 
@@ -98,7 +97,7 @@ func held[K, V any](from, to place[K, V], key *operator.Codec[K], val *operator.
 	}
 	n.Detail += fmt.Sprintf(" %v", wait)
 	n.Shape = "held-back " + shape
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	n.Store = a.keep(n, n.Name, o)
 	op := &operator.Suppress[K, V]{Node: n.Name, Store: n.Name, Handler: a.handler(o), Key: key, Value: codec(a, n, "value", nil, val),
 		WaitMs: wait.Milliseconds(), MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, Fail: o.failFull, Out: to.out}
 	from.out.Attach(n.Name, op.Build)

@@ -60,7 +60,11 @@ func (a *App) Table[K, V any](topic string, opts ...Opt) Table[K, V] {
 	t.view = operator.StoreView(n.Name, t.val)
 	src := &operator.TableSource[K, V]{Node: n.Name, Topic: topic, Store: n.Name, Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.out}
 	n.Root = &operator.Root{Topic: topic, Build: src.Build}
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topic, FromSource: src.Restorer()}
+	n.Store = a.keep(n, n.Name, o)
+	n.Store.Changelog, n.Store.FromSource = topic, src.Restorer()
+	if o.unlogged || o.changelog != nil {
+		a.graph.Fail(n, "the topic %s is the changelog of this table, Logged and ChangelogConfig have no effect", topic)
+	}
 	n.Shape = "rows " + pair[K, V]()
 	if _, ok := a.sources[same]; !ok {
 		a.sources[same] = t
@@ -88,7 +92,7 @@ func (a *App) versioned[K, V any](n *topology.Node, o options, t *Table[K, V]) b
 	}
 	t.history = o.history
 	n.Shape = "versions " + pair[K, V]()
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	n.Store = a.keep(n, n.Name, o)
 	src := &operator.VersionedSource[K, V]{Node: n.Name, Topic: n.Topic, Store: n.Name, HistoryMs: o.history.Milliseconds(),
 		Handler: a.handler(o), Key: t.key, Value: t.val, Demand: t.demand, Out: t.out}
 	t.view = src.View

@@ -92,8 +92,8 @@ func keepWindows[K, A any](a *App, parent *topology.Node, key *operator.Codec[K]
 	o.retention = max(o.retention, time.Duration(times)*least)
 	n.Detail = pair[K, A]() + " " + w.String()
 	n.Shape = w.shape(pair[K, A]())
-	n.Store = &topology.Store{Name: n.Name, InMemory: o.inMemory, Windowed: !w.sliding, RetentionMs: o.retention.Milliseconds(),
-		Changelog: topology.InternalName(a.id, n.Name, topology.Changelog)}
+	n.Store = a.keep(n, n.Name, o)
+	n.Store.Windowed, n.Store.RetentionMs = !w.sliding, o.retention.Milliseconds()
 	a.graph.Copartition(parent, parent)
 	t := openWindows[K, A](a, n, o, key)
 	t.windows = w.spec

@@ -79,8 +79,11 @@ func (w *worker) log(topic string) []entry {
 	return t.partitions[w.partition]
 }
 
-// rows is the fold of the committed changelog of a store.
+// rows is the fold of the committed changelog of a store, nothing when it has none.
 func (w *worker) rows(s *topology.Store) map[string][]byte {
+	if s.Changelog == "" {
+		return nil
+	}
 	log := w.log(s.Changelog)
 	if s.FromSource != nil {
 		log = log[:w.committed[s.Changelog]]
@@ -114,6 +117,9 @@ func (w *worker) restore(s *topology.Store) (*state.Overlay, error) {
 }
 
 func (w *worker) position(s *topology.Store) state.Position {
+	if s.Changelog == "" {
+		return state.Position{}
+	}
 	return state.Position{TopicID: [16]byte{1}, Next: int64(len(w.log(s.Changelog))), LeaderEpoch: -1}
 }
 
@@ -159,7 +165,7 @@ func (w *worker) commit() error {
 	for i := range w.sub.Stores {
 		s := &w.sub.Stores[i]
 		o := w.stores[s.Name]
-		if s.FromSource == nil {
+		if s.FromSource == nil && s.Changelog != "" {
 			err := o.Log(func(key, value []byte) error {
 				w.cluster.append(own(&task.Out{Topic: s.Changelog, Partition: w.partition, TimeMs: max(w.task.StreamTimeMs(), 0), Key: key, Value: value}))
 				return nil
@@ -188,6 +194,12 @@ func (w *worker) stop() error {
 		s := &w.sub.Stores[i]
 		o := w.stores[s.Name]
 		o.Abort()
+		if s.Changelog == "" {
+			if err := o.Drop(); err != nil {
+				return err
+			}
+			continue
+		}
 		want := w.rows(s)
 		for row, err := range o.Range(nil, nil) {
 			if err != nil {

@@ -20,6 +20,7 @@ type Job struct {
 	ctx     context.Context // ends when the job is to stop
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when everything is let go of
+	cleaned chan struct{} // closed when no clean-up of stores is under way any more
 
 	mu   sync.Mutex
 	crew map[int]*hand
@@ -63,8 +64,9 @@ func Start(ctx context.Context, app *topology.Topology, cluster Cluster, options
 		}
 		return nil, err
 	}
-	j := &Job{run: r, control: newControl(options.OnJobState), done: make(chan struct{}), crew: map[int]*hand{}}
+	j := &Job{run: r, control: newControl(options.OnJobState), done: make(chan struct{}), cleaned: make(chan struct{}), crew: map[int]*hand{}}
 	j.ctx, j.cancel = context.WithCancel(ctx)
+	go r.cleanUp(j.ctx, j.cleaned)
 	context.AfterFunc(j.ctx, func() { j.control.enter(JobStopping) })
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,6 +114,7 @@ func (j *Job) part(h *hand, err error) {
 		return
 	}
 	j.cancel()
+	<-j.cleaned
 	j.run.close()
 	if failed {
 		j.control.enter(JobFailed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -68,6 +69,9 @@ func (r *run) identify() error {
 		return fmt.Errorf("streams: application %s: %w", r.app.AppID, err)
 	}
 	r.folder, r.identity = folder, folder.Instance()
+	if err := r.configure(); err != nil {
+		return errors.Join(err, folder.Close())
+	}
 	return nil
 }
 

@@ -222,7 +222,7 @@ func (p *preparer) create(ctx context.Context, found map[string]session.Topic, c
 		rt := kmsg.NewCreateTopicsRequestTopic()
 		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = it.Name, counts.Topics[it.Name], p.options.Replication
 		config := maps.Clone(it.Config)
-		if it.Kind == topology.Changelog {
+		if it.Kind == topology.Changelog && config["delete.retention.ms"] == "" {
 			config["delete.retention.ms"] = strconv.FormatInt(tombstoneTime.Milliseconds(), 10)
 		}
 		for _, k := range slices.Sorted(maps.Keys(config)) {

@@ -32,13 +32,31 @@ func (g *Graph) check() []error {
 				errs = append(errs, fmt.Errorf("node %s: topic %q: %w", n.Name, n.Topic, err))
 			}
 		}
-		if n.Store != nil {
+		if err := g.unnamed(n); err != nil {
+			errs = append(errs, err)
+		}
+		if n.Store != nil && n.Store.Changelog != "" {
 			if err := checkName(n.Store.Changelog); err != nil {
 				errs = append(errs, fmt.Errorf("node %s: changelog %q: %w", n.Name, n.Store.Changelog, err))
 			}
 		}
 	}
 	return errs
+}
+
+// unnamed reports a node that keeps something under a name that follows from
+// its path, if that is not wanted.
+func (g *Graph) unnamed(n *Node) error {
+	if !g.RequireNames || n.Named || n.Root != nil && !n.Inner { // a source is named after its topic
+		return nil
+	}
+	switch {
+	case n.Store != nil && n.Store.FromSource == nil:
+		return fmt.Errorf("node %s: its store has no name of its own, which RequireNames wants; give it one with As", n.Name)
+	case n.Kind == "repartitioned":
+		return fmt.Errorf("node %s: the repartition topic %s has no name of its own, which RequireNames wants; give it one with As where the key changes", n.Name, n.Topic)
+	}
+	return nil
 }
 
 // checkName applies the rules of topic names, which node names must follow too

@@ -85,11 +85,17 @@ func (n *Node) print(b *strings.Builder, depth int, parent *Node) {
 
 func (s *Store) text() string {
 	where := "on disk"
-	if s.InMemory {
+	switch {
+	case s.InMemory:
 		where = "in memory"
+	case s.Engine != nil:
+		where = "in " + s.Engine.Name()
 	}
 	log := "changelog " + s.Changelog
-	if s.FromSource != nil {
+	switch {
+	case s.Changelog == "":
+		log = "no changelog"
+	case s.FromSource != nil:
 		log = "source topic " + s.Changelog + " as changelog"
 	}
 	return where + ", " + log

@@ -20,9 +20,11 @@ type Node struct {
 	Store   *Store         // that the node owns
 	Shape   string         // of the store's rows: what may not change under its name
 	Reads   []string       // stores of other nodes
+	Globals []string       // global tables that it looks into
 	Inner   bool           // end of a repartition topic
 	Timed   bool           // of a source: it says what time its records have
 	Latest  bool           // of a source: begin at the end
+	Named   bool           // the name was given, it does not follow from the path
 
 	children []*Node
 	path     string         // that names of nodes behind this one begin with
@@ -38,6 +40,8 @@ type Graph struct {
 	copartition [][]*Node
 	globals     []Global
 	errs        []error
+	// RequireNames wants what outlives the process to have a name of the user's.
+	RequireNames bool
 }
 
 // NewGraph starts a graph.
@@ -54,7 +58,7 @@ func (g *Graph) Fail(n *Node, format string, args ...any) {
 
 // Source adds a node that reads a topic. Its name is the topic's unless given.
 func (g *Graph) Source(kind, topic, as string) *Node {
-	n := &Node{Name: as, Kind: kind, Topic: topic, ordinals: map[string]int{}}
+	n := &Node{Name: as, Kind: kind, Topic: topic, Named: as != "", ordinals: map[string]int{}}
 	if as == "" {
 		g.sources[topic]++
 		n.Name = ordinal(topic, g.sources[topic])
@@ -68,7 +72,7 @@ func (g *Graph) Source(kind, topic, as string) *Node {
 // the parent's name, its kind, and a number from the second sibling of that
 // kind on. It never depends on what else the topology holds.
 func (g *Graph) Add(parent *Node, kind, as string) *Node {
-	n := &Node{Name: as, Kind: kind, Parents: []*Node{parent}, ordinals: map[string]int{}}
+	n := &Node{Name: as, Kind: kind, Parents: []*Node{parent}, Named: as != "", ordinals: map[string]int{}}
 	if as == "" {
 		parent.ordinals[kind]++
 		n.Name = ordinal(parent.path+"."+kind, parent.ordinals[kind])
@@ -81,7 +85,7 @@ func (g *Graph) Add(parent *Node, kind, as string) *Node {
 
 // Store adds a store that belongs to no node: those that use it read it.
 func (g *Graph) Store(name string) *Node {
-	n := &Node{Name: name, Kind: "store", ordinals: map[string]int{}, path: name}
+	n := &Node{Name: name, Kind: "store", Named: true, ordinals: map[string]int{}, path: name}
 	g.nodes = append(g.nodes, n)
 	return n
 }
@@ -115,12 +119,13 @@ func ordinal(name string, n int) string {
 
 // Repartition cuts the graph behind a node: records leave through a topic and
 // come back in the task that owns their new key. It returns both ends. Nodes
-// behind the far end are named as if the cut were not there.
+// behind the far end are named as if the cut were not there. The topic counts as
+// named if the parent is.
 func (g *Graph) Repartition(parent *Node, name string) (sink, source *Node) {
 	topic := InternalName(g.appID, name, Repartition)
 	sink = g.Add(parent, "repartition", name+".repartition")
 	sink.Topic, sink.Inner = topic, true
-	source = &Node{Name: name + ".repartitioned", Kind: "repartitioned", Topic: topic, Inner: true, path: name, ordinals: map[string]int{}}
+	source = &Node{Name: name + ".repartitioned", Kind: "repartitioned", Topic: topic, Inner: true, path: name, Named: parent.Named, ordinals: map[string]int{}}
 	if name == parent.path {
 		source.ordinals = parent.ordinals
 	}

@@ -33,7 +33,7 @@ type PictureNode struct {
 	// Changelog of the store; Logged is false where it is the source topic.
 	Changelog string   `json:"changelog,omitempty"`
 	Logged    bool     `json:"logged,omitempty"`
-	Reads     []string `json:"reads,omitempty"` // stores of others
+	Reads     []string `json:"reads,omitempty"` // stores of others, and global tables
 }
 
 // PictureGlobal is one global table.

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,8 +26,10 @@ func (g *Graph) Plan() (*Topology, error) {
 	}
 	for i, nodes := range parts {
 		for _, n := range nodes {
-			if n.Store != nil && n.Store.FromSource == nil {
-				t.Internal = append(t.Internal, NewInternal(g.appID, n.Store.Name, Changelog, t.Subs[i].Name))
+			if n.Store != nil && n.Store.FromSource == nil && n.Store.Changelog != "" {
+				log := NewInternal(g.appID, n.Store.Name, Changelog, t.Subs[i].Name)
+				maps.Copy(log.Config, n.Store.Config)
+				t.Internal = append(t.Internal, log)
 			}
 			if n.Kind == "repartitioned" {
 				base := strings.TrimSuffix(n.Name, ".repartitioned")

@@ -8,7 +8,7 @@ func (g *Graph) picture(t *Topology, parts [][]*Node) Picture {
 	for i, nodes := range parts {
 		sub := PictureSub{Name: t.Subs[i].Name}
 		for _, n := range nodes {
-			pn := PictureNode{Name: n.Name, Kind: n.Kind, Detail: n.Detail, Inner: n.Inner, Reads: slices.Clone(n.Reads)}
+			pn := PictureNode{Name: n.Name, Kind: n.Kind, Detail: n.Detail, Inner: n.Inner, Reads: slices.Concat(n.Reads, n.Globals)}
 			for _, parent := range n.Parents {
 				pn.Parents = append(pn.Parents, parent.Name)
 			}
@@ -19,7 +19,7 @@ func (g *Graph) picture(t *Topology, parts [][]*Node) Picture {
 			}
 			if n.Store != nil {
 				pn.Store, pn.InMemory = n.Store.Name, n.Store.InMemory
-				pn.Changelog, pn.Logged = n.Store.Changelog, n.Store.FromSource == nil
+				pn.Changelog, pn.Logged = n.Store.Changelog, n.Store.Changelog != "" && n.Store.FromSource == nil
 			}
 			sub.Nodes = append(sub.Nodes, pn)
 		}

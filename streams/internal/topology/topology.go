@@ -1,6 +1,9 @@
 package topology
 
-import "github.com/millrace/millrace/streams/internal/task"
+import (
+	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/state"
+)
 
 // Topology is a whole application.
 type Topology struct {
@@ -55,11 +58,15 @@ type Global struct {
 type Store struct {
 	Name     string
 	InMemory bool
+	Engine   state.Engine // nil: that of the run
 	// Changelog is the topic that holds the store's rows: key and value of a
 	// record are key and value of the row, a null value deletes it. With
 	// FromSource set it is the source topic that the store materialises: then
 	// the store's writes are not logged, and a restore goes through FromSource.
+	// Empty: nothing remembers the store, it begins empty with its task.
 	Changelog string
+	// Config is added to the changelog's configuration.
+	Config map[string]string
 	// FromSource turns a record of the source topic into the row that
 	// processing it would have left: a nil value deletes the row. ok is false
 	// for records that leave no trace (a null key, bytes that do not decode).
