@@ -47,6 +47,12 @@ bench-peers: ## ours, Apache Kafka and the client's ceiling in turn, into benchm
 bench-alone: ## what has to stay flat or bounded on our server, into benchmarks/ALONE.md (10 minutes)
 	$(GO) run ./benchmarks -alone -results benchmarks/ALONE.md -dir $(BENCHDIR) $(BENCHFLAGS)
 
+.PHONY: bench-streams
+bench-streams: ## stream jobs beside Kafka Streams and goka, into benchmarks/STREAMS.md (Java 17 with javac, Maven; at most 15 minutes)
+	@[ -d $(KAFKA_JARS) ] || mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(KAFKA_JARS))
+	$(GO) build -trimpath -o bin/bench-streams ./benchmarks/streams
+	bin/bench-streams -kafka $(KAFKA_JARS) -results benchmarks/STREAMS.md -dir $(BENCHDIR) $(BENCHFLAGS)
+
 # profile-start is a Go benchmark: one start is too short to be sampled.
 .PHONY: profile-start
 profile-start:
