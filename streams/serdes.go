@@ -10,6 +10,46 @@ import (
 	"github.com/millrace/millrace/streams/serde"
 )
 
+// codec returns the codec of a node's keys or values, to be filled in when the
+// topology is built: by the serde given as an option, else as the codec that
+// the stream comes with, else by type.
+func codec[T any](a *App, n *topology.Node, what string, given any, inherited *operator.Codec[T]) *operator.Codec[T] {
+	c := new(operator.Codec[T])
+	a.resolve = append(a.resolve, func() error {
+		switch {
+		case given != nil:
+			s, ok := given.(serde.Serde[T])
+			if !ok {
+				return fmt.Errorf("node %s: the %s is of type %s, its serde is a %T", n.Name, what, typeName[T](), given)
+			}
+			*c = operator.NewCodec(s)
+		case inherited != nil:
+			*c = *inherited // resolved before, as it was defined before
+		default:
+			s, err := serde.For[T](&a.registry)
+			if err != nil {
+				return fmt.Errorf("node %s, %s of type %s: %w", n.Name, what, typeName[T](), err)
+			}
+			*c = operator.NewCodec(s)
+		}
+		return settle(a, n, what, c, given == nil && inherited != nil)
+	})
+	return c
+}
+
+// readable demands that a codec can decode, which not every serde found by type
+// can: a windowed key without its window's size cannot.
+func readable[T any](a *App, n *topology.Node, what string, c *operator.Codec[T]) {
+	a.resolve = append(a.resolve, func() error {
+		if d, ok := c.Serde.(interface{ CheckDecode() error }); ok {
+			if err := d.CheckDecode(); err != nil {
+				return fmt.Errorf("node %s, %s of type %s: %w", n.Name, what, typeName[T](), err)
+			}
+		}
+		return nil
+	})
+}
+
 // settle asks a codec for the mistakes of its serde, and binds a serde that depends
 // on the topic to the one that the node reads, writes or keeps its rows in. Mistakes
 // of an inherited one have been reported where it is from.

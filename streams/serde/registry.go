@@ -1,15 +1,11 @@
 package serde
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
 )
-
-// ErrNoSerde reports a type that has no serde.
-var ErrNoSerde = errors.New("no serde")
 
 // Registry holds the serdes that a program registered by type. The zero value
 // works. Registering is for the time before topologies are built; after that a

@@ -1,6 +1,12 @@
 package serde
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNoSerde reports a type that has no serde.
+var ErrNoSerde = errors.New("no serde")
 
 // Serde encodes and decodes values of one type. Implementations are used by
 // many tasks at once and must be safe for that; the usual one has no state.

@@ -1,12 +1,6 @@
 package avro
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"math"
-	"sync"
-
 	"github.com/hamba/avro/v2"
 
 	"github.com/millrace/millrace/streams/serde"
@@ -22,23 +16,6 @@ type Serde[T any] struct {
 	append func([]byte, T) ([]byte, error)
 	read   func([]byte) (T, error)
 	single *single[T] // with Fingerprint
-}
-
-// Opt is an option of New.
-type Opt func(*options)
-
-type options struct {
-	fingerprint bool
-	since       []string
-	uses        []serde.Reference
-}
-
-// Uses names a schema that the schema refers to, by its full name. Several are
-// given in an order in which each knows the ones that it needs.
-func Uses(name, schema string) Opt {
-	return func(o *options) {
-		o.uses = append(o.uses, serde.Reference{Name: name, Schema: serde.Schema{Kind: serde.Avro, Name: name, Text: schema}})
-	}
 }
 
 // New is the serde of T by a schema. It writes and reads the bare encoding, unless
@@ -60,34 +37,6 @@ func New[T any](schema string, opts ...Opt) *Serde[T] {
 		s.single, s.err = newSingle[T](s.schema, o)
 	}
 	return s
-}
-
-// parse reads a schema on its own: the library's default cache would let schemas
-// of the same name in one process see each other.
-func parse(text string, uses []serde.Reference) (avro.Schema, error) {
-	cache := new(avro.SchemaCache)
-	for _, use := range uses {
-		if err := parseUse(use, cache); err != nil {
-			return nil, err
-		}
-	}
-	schema, err := avro.ParseWithCache(text, "", cache)
-	if err != nil {
-		return nil, fmt.Errorf("avro: schema: %w", err)
-	}
-	return schema, nil
-}
-
-func parseUse(use serde.Reference, cache *avro.SchemaCache) error {
-	for _, below := range use.Schema.Uses {
-		if err := parseUse(below, cache); err != nil {
-			return err
-		}
-	}
-	if _, err := avro.ParseWithCache(use.Schema.Text, "", cache); err != nil {
-		return fmt.Errorf("avro: schema %s, which is referred to: %w", use.Name, err)
-	}
-	return nil
 }
 
 // Check implements serde.Checked.
@@ -150,68 +99,4 @@ func (s *Serde[T]) ReaderOf(written serde.Schema) (func(b []byte) (T, error), er
 		return nil, err
 	}
 	return reader[T](s.schema, other)
-}
-
-// maxPiece bounds what a length inside of a record may make the decoder allocate.
-const maxPiece = 64 << 20
-
-// newAPI makes the library's caches of one schema. They are by fingerprint, which
-// leaves logical types and defaults out; schemas that differ in these only would
-// share a decoder.
-func newAPI() avro.API {
-	return avro.Config{
-		// Arrays and maps in one block without its size, as the library for Java writes them.
-		BlockLength: math.MaxInt32, DisableBlockSizeHeader: true,
-		MaxByteSliceSize: maxPiece, MaxSliceAllocSize: maxPiece, UnionResolutionError: true,
-	}.Freeze()
-}
-
-func appender[T any](schema avro.Schema) func([]byte, T) ([]byte, error) {
-	api := newAPI()
-	pool := sync.Pool{New: func() any { return avro.NewWriter(io.Discard, 256, avro.WithWriterConfig(api)) }}
-	return func(dst []byte, v T) ([]byte, error) {
-		w := pool.Get().(*avro.Writer)
-		defer pool.Put(w)
-		w.Reset(nil)
-		w.Error = nil
-		w.WriteVal(schema, v)
-		if w.Error != nil {
-			return dst, fmt.Errorf("avro: %w", w.Error)
-		}
-		return append(dst, w.Buffer()...), nil
-	}
-}
-
-// reader decodes what was written by one schema into T, whose own is another
-// version of it, or the same.
-func reader[T any](own, written avro.Schema) (func([]byte) (T, error), error) {
-	schema := own
-	if own.String() != written.String() {
-		var err error
-		if schema, err = avro.NewSchemaCompatibility().Resolve(own, written); err != nil {
-			return nil, fmt.Errorf("avro: %w", err)
-		}
-	}
-	api := newAPI()
-	pool := sync.Pool{New: func() any { return avro.NewReader(nil, 0, avro.WithReaderConfig(api)) }}
-	return func(b []byte) (v T, err error) {
-		r := pool.Get().(*avro.Reader)
-		defer func() {
-			r.Reset(nil) // b is not ours to keep
-			pool.Put(r)
-		}()
-		r.Error = nil
-		r.Reset(b)
-		// Not API.Unmarshal: it takes a record that ends too early for a good one.
-		r.ReadVal(schema, &v)
-		if r.Error != nil {
-			var none T
-			return none, fmt.Errorf("avro: %w", r.Error)
-		}
-		if r.Peek(); r.Error == nil {
-			var none T
-			return none, errors.New("avro: the record is longer than its schema says")
-		}
-		return v, nil
-	}, nil
 }

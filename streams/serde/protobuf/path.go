@@ -13,6 +13,14 @@ type message struct {
 	nested []*message
 }
 
+// joined is the full name of a name inside of another.
+func joined(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + "." + name
+}
+
 // path are the indexes that lead to a message, nil if it is not there.
 func (m *message) path(name string) []int {
 	for i, n := range m.nested {

@@ -82,10 +82,3 @@ func isGroup(name string, fields []*descriptorpb.FieldDescriptorProto) bool {
 	}
 	return false
 }
-
-func joined(prefix, name string) string {
-	if prefix == "" {
-		return name
-	}
-	return prefix + "." + name
-}

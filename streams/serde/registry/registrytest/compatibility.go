@@ -8,15 +8,6 @@ import (
 	"github.com/hamba/avro/v2"
 )
 
-// refusal is an error of the interface.
-type refusal struct {
-	status, code int
-	message      string
-}
-
-// Error implements error.
-func (e *refusal) Error() string { return e.message }
-
 // parses refuses an Avro schema that is none. Those with references are taken as
 // they are.
 func parses(s schema) error {
