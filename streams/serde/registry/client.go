@@ -67,22 +67,25 @@ const firstPause = 20 * time.Millisecond
 func try[T any](ctx context.Context, c *Client, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	pause := firstPause
-	for {
+	var before error // of the last try that had an answer: it says more than that time is up
+	for pause := firstPause; ; pause *= 2 {
 		v, err := request(ctx)
 		if err == nil {
 			return v, nil
+		}
+		if before != nil && ctx.Err() != nil {
+			return v, before
 		}
 		err, again := classify(err)
 		err = fmt.Errorf("registry %s: %w", c.where, err)
 		if !again {
 			return v, err
 		}
+		before = err
 		select {
 		case <-ctx.Done():
 			return v, err
 		case <-time.After(pause):
-			pause *= 2
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestDownAtTheStart(t *testing.T) {
 func TestDownAtRun(t *testing.T) {
 	t.Parallel()
 	r := registrytest.Start(t)
-	client := open(t, registry.Config{URLs: []string{r.URL}, Timeout: 60 * time.Millisecond})
+	client := open(t, registry.Config{URLs: []string{r.URL}, Timeout: 200 * time.Millisecond})
 	s := on("orders", registry.Of(client, avro.New[order1](orderV1), registry.AutoRegister()))
 	b := encode(t, s, order1{"ann", 1})
 	wantValue(t, s, b, order1{"ann", 1})
@@ -80,7 +80,7 @@ func TestDownAtRun(t *testing.T) {
 	encode(t, s, order1{"bob", 1})
 	newer := append([]byte{0, 0, 0, 0, byte(id)}, "\x06ann\x02\x02x"...)
 	_, err := s.Decode(newer)
-	if !errors.Is(err, serde.ErrUnavailable) || !strings.Contains(err.Error(), "schema 2: registry "+r.URL) || !strings.Contains(err.Error(), "503") {
+	if !errors.Is(err, serde.ErrUnavailable) || !strings.Contains(err.Error(), "schema 2: registry "+r.URL) {
 		t.Errorf("%v", err)
 	}
 	r.Fail(nil)
