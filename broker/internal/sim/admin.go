@@ -22,7 +22,7 @@ func (a *admin) create(topic string, n int32, config map[string]string, done fun
 	rt := kmsg.NewCreateTopicsRequestTopic()
 	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, n, 1
 	for _, key := range []string{"internal.segment.bytes", "retention.ms", "cleanup.policy", "index.interval.bytes", "min.cleanable.dirty.ratio",
-		"delete.retention.ms"} {
+		"delete.retention.ms", "millrace.durability", "flush.ms", "flush.messages"} {
 		if v, ok := config[key]; ok {
 			c := kmsg.NewCreateTopicsRequestTopicConfig()
 			c.Name, c.Value = key, &v

@@ -71,7 +71,7 @@ func (a *author) more() {
 		items := make([]*item, 1+a.w.rng.IntN(3))
 		for n := range items {
 			items[n] = a.o.add(to.topic, to.index, a.txn, nil)
-			items[n].weak = a.acks != all
+			items[n].weak = a.acks != all || to.topic == relaxed && a.txn == nil
 			if to.topic == keyed {
 				items[n].key, items[n].gone = fmt.Sprintf("key-%d", a.w.rng.IntN(keys)), a.w.chance(6)
 			}

@@ -94,6 +94,9 @@ func (c *crew) populate() {
 // where is a partition to write to: mostly one of the input, whose records are copied, now and then one of a topic that may be
 // gone soon.
 func (c *crew) where() partitionOf {
+	if c.w.chance(8) {
+		return partitionOf{relaxed, int32(c.w.rng.IntN(partitions))}
+	}
 	if c.w.chance(6) {
 		return partitionOf{keyed, int32(c.w.rng.IntN(partitions))}
 	}
@@ -111,7 +114,12 @@ func (c *crew) open(name string, hire func(*process) employee) *post {
 	return p
 }
 
+// fill puts a new process into a post. One that is still there, as after a kill and a replacement at once, is told: two that both
+// go on would fence each other for ever.
 func (c *crew) fill(p *post) {
+	if p.now.p != nil {
+		p.now.replace()
+	}
 	p.count++
 	p.now = p.hire(c.process(fmt.Sprintf("%s.%d", p.name, p.count)))
 	p.now.start()
@@ -128,7 +136,6 @@ func (c *crew) disturb() {
 		p.now.p.pause(c.w.between(time.Millisecond, 1200*time.Millisecond))
 	case 2:
 		p.now.p.pause(c.w.between(10*time.Millisecond, 1200*time.Millisecond))
-		p.now.replace()
 		c.fill(p)
 	}
 }

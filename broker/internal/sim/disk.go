@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/broker/internal/flush"
@@ -81,8 +82,9 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 		}
 	}
 	if d.failing != nil && d.kinds&kind != 0 {
-		// What can not be undone, or is not known to be durable, takes a partition offline.
-		d.broken = d.broken || kind&(vfs.OpSync|vfs.OpSyncDir|vfs.OpTruncate) != 0
+		// What can not be undone, or is not known to be durable, takes a partition offline; so does an error that is not want of space
+		// where one is made.
+		d.broken = d.broken || kind&(vfs.OpSync|vfs.OpSyncDir|vfs.OpTruncate) != 0 || d.failing != syscall.ENOSPC
 		return &fs.PathError{Op: kind.String(), Path: path, Err: d.failing}
 	}
 	return nil

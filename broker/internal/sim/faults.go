@@ -111,12 +111,12 @@ func (f *faults) clock() {
 	f.w.log("the clock is set by %v", by)
 }
 
-// end repairs everything.
+// end repairs everything. A slow disk is no fault: what comes during a sync must be synced then too.
 func (f *faults) end() {
 	f.w.log("all faults end")
-	f.every, f.net.trouble, f.n.slow = 0, 0, 0
+	f.every, f.net.trouble = 0, 0
 	if d := f.n.disk; d != nil {
-		d.slow, d.failing, d.syncFails, d.cutAt = 0, nil, 0, 0
+		d.failing, d.syncFails, d.cutAt = nil, 0, 0
 	}
 	if f.n.skew < 0 { // or whatever waits for a time of day would wait for long
 		f.n.skew = 0

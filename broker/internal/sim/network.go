@@ -29,7 +29,7 @@ type conn struct {
 	toNode, toClient time.Duration
 	lost             time.Duration // once it is closed: what arrives from then on does not
 	slots            []*slot       // requests at the node, in their order
-	receive          func(frame []byte)
+	receive          func(frame []byte, cuts int) // cuts is how often the power had failed when the broker answered
 	closed           func()
 }
 
@@ -40,7 +40,7 @@ type slot struct {
 }
 
 // dial opens a connection; nil when nobody listens. closed is called when the other side, or the network, ends it.
-func (t *network) dial(receive func(frame []byte), closed func()) *conn {
+func (t *network) dial(receive func(frame []byte, cuts int), closed func()) *conn {
 	if t.n.api == nil {
 		return nil
 	}
@@ -147,9 +147,10 @@ func (c *conn) answer(s *slot, a *listener.Answer) {
 			continue
 		}
 		c.toClient = max(c.toClient, w.now+c.net.latency())
+		cuts := c.net.n.cuts
 		w.after(c.toClient-w.now, "answer", nil, func() {
 			if c.open {
-				c.receive(out[4:])
+				c.receive(out[4:], cuts)
 			}
 		})
 	}

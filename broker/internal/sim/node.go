@@ -18,6 +18,8 @@ type node struct {
 	mem  *vfs.Mem // what the disk holds for the next run
 	skew time.Duration
 	cuts int // how often the power has failed
+	// bounds are the settings of the relaxed topic.
+	bounds bounds
 	// carry is the size of append journals, which differs from seed to seed: none, full now and then, never full.
 	carry int64
 	// internal are settings of the internal topics; compact says that these are compacted all the time.

@@ -66,6 +66,7 @@ func (b *observer) list(im *metadata.Image) {
 				b.views[at] = newView(b.o, name, int32(i), name[0] != '_')
 				b.views[at].gaps = name[0] == '_' && b.n.compact
 				b.views[at].table = name == keyed
+				b.views[at].loose, b.views[at].bounds, b.views[at].cuts = name == relaxed, b.n.bounds, b.n.cuts
 			}
 			b.open = append(b.open, opened{b.views[at], p})
 		}

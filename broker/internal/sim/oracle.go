@@ -95,9 +95,9 @@ func (o *oracle) told(t *txn, f fate) {
 
 // acknowledged says that the broker has acknowledged records: they must be in the log, where it says, for good; those that were
 // not to wait for the disk as long as the power does not fail.
-func (o *oracle) acknowledged(items []*item, offset int64) {
+func (o *oracle) acknowledged(items []*item, offset int64, cuts int) {
 	for n, i := range items {
-		i.acked, i.cuts = offset+int64(n), o.n.cuts
+		i.acked, i.cuts = offset+int64(n), cuts
 		if i.at != i.acked && (!i.weak || i.at >= 0) {
 			o.w.fail("record %d is acknowledged at %s-%d offset %d, the durable log has it at %d", i.id, i.topic, i.partition, i.acked, i.at)
 			return

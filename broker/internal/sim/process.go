@@ -20,6 +20,7 @@ type process struct {
 	inbox []func()
 	links [linkCount]link
 	next  int32
+	asOf  int // how often the power had failed when the broker sent the answer that is looked at
 }
 
 // linkKind names a connection of a process. Requests on one keep their order.
@@ -120,7 +121,7 @@ func (p *process) call(on linkKind, req kmsg.Request, wait time.Duration, again 
 	if l.conn == nil || !l.conn.open {
 		var c *conn
 		c = p.net.dial(
-			func(frame []byte) { p.enter(func() { p.answered(l, c, frame) }) },
+			func(frame []byte, cuts int) { p.enter(func() { p.answered(l, c, frame, cuts) }) },
 			func() { p.enter(func() { p.lost(l, c, errDisconnected) }) })
 		if c == nil {
 			p.after(p.w.between(5*time.Millisecond, 30*time.Millisecond), "refused", func() { done(nil, errNoBroker) })
@@ -150,7 +151,7 @@ func (p *process) tell(on linkKind, req kmsg.Request) (sent bool) {
 	if l.conn == nil || !l.conn.open {
 		var c *conn
 		c = p.net.dial(
-			func([]byte) { p.w.fail("%s: an answer that nobody asked for", p.name) },
+			func([]byte, int) { p.w.fail("%s: an answer that nobody asked for", p.name) },
 			func() { p.enter(func() { p.lost(l, c, errDisconnected) }) })
 		if c == nil {
 			return false
@@ -164,7 +165,7 @@ func (p *process) tell(on linkKind, req kmsg.Request) (sent bool) {
 }
 
 // answered hands an answer to its call, which is the first one.
-func (p *process) answered(l *link, c *conn, frame []byte) {
+func (p *process) answered(l *link, c *conn, frame []byte, cuts int) {
 	if l.conn != c || len(l.calls) == 0 {
 		return
 	}
@@ -186,6 +187,7 @@ func (p *process) answered(l *link, c *conn, frame []byte) {
 		p.w.fail("%s: answer to %s: %w", p.name, kmsg.NameForKey(first.req.Key()), err)
 		return
 	}
+	p.asOf = cuts
 	first.done(resp, nil)
 }
 

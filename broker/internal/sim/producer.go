@@ -232,7 +232,7 @@ func (p *producer) produce(b *batch) {
 		what := judge(row.ErrorCode)
 		p.w.log("%s: produce to %s-%d sequence %d: %s, offset %d", p.name, b.to.topic, b.to.index, b.sequence, word(row.ErrorCode), row.BaseOffset)
 		p.w.see("produce " + word(row.ErrorCode))
-		if row.ErrorCode == kerr.OutOfOrderSequenceNumber.Code && p.id == "" && p.acks == all {
+		if row.ErrorCode == kerr.OutOfOrderSequenceNumber.Code && p.id == "" && p.acks == all && b.to.topic != relaxed {
 			p.w.fail("%s: sequence %d of %s-%d is out of order, and nothing before it is missing", p.name, b.sequence, b.to.topic, b.to.index)
 			return
 		}
@@ -240,7 +240,7 @@ func (p *producer) produce(b *batch) {
 		case good:
 			i := p.place(b)
 			p.pending = append(p.pending[:i], p.pending[i+1:]...)
-			p.o.acknowledged(b.items, row.BaseOffset)
+			p.o.acknowledged(b.items, row.BaseOffset, p.asOf)
 			b.done(good)
 		case again, unknown:
 			if p.o.dropped[b.to.topic] {

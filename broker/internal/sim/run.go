@@ -79,6 +79,7 @@ func newSimulation(o Options) *simulation {
 	w := newWorld(o.Seed, o.Trace)
 	s := &simulation{w: w}
 	s.n = newNode(w, o.Log)
+	s.n.bounds = newBounds(w)
 	s.o = newOracle(w, s.n)
 	s.net = &network{w: w, n: s.n, delay: w.between(200*time.Microsecond, 5*time.Millisecond)}
 	s.obs = newObserver(w, s.n, s.o)
@@ -107,8 +108,10 @@ func (s *simulation) run(steps int) {
 	a.create(input, partitions, smallSegments(), func() {
 		a.create(output, partitions, smallSegments(), func() {
 			a.create(keyed, partitions, s.crew.table.settings(), func() {
-				s.crew.populate()
-				s.bad.begin()
+				a.create(relaxed, partitions, s.n.bounds.settings(), func() {
+					s.crew.populate()
+					s.bad.begin()
+				})
 			})
 		})
 	})

@@ -159,4 +159,36 @@ var All = []Mutation{
 		{commit, "	self, code := check(g, c.Member, c.Instance)\n	switch {\n	case code != 0:\n		return code\n	case c.Generation != g.live.generation:\n		return kerr.IllegalGeneration.Code\n	}\n	m.alive(self)\n",
 			"	if self, code := check(g, c.Member, c.Instance); code == 0 {\n		m.alive(self)\n	}\n"},
 	}},
+	{"old-version-kept", "a transaction of version 1 ends as one of version 2, because the last one was", []Edit{
+		{end, "		next.clientVersion, next.lastEpoch = 0, none\n", "		next.lastEpoch = none\n"},
+		{add, "		next.clientVersion = 0\n", ""},
+	}},
+	{"version-by-level", "the cluster's level says how a request is served, not its version", []Edit{
+		{produce, "parts, p.c.Version < 12,", "parts, p.s.Meta.Image().Features[metadata.TransactionVersion] < 2,"},
+		{produce, "	\"github.com/millrace/millrace/broker/internal/listener\"\n", "	\"github.com/millrace/millrace/broker/internal/listener\"\n	\"github.com/millrace/millrace/broker/internal/metadata\"\n"},
+	}},
+	{"commit-without-records", "a commit does not wait for what was acknowledged from the page cache", []Edit{
+		{"txn/coordinator/written.go", "	return t.partitions\n", "	return nil\n"},
+	}},
+	{"headless-kept", "a log that lost its beginning before its first flush begins where it can", []Edit{
+		{"broker/internal/commitlog/inventory.go", "	if len(list) == 0 || list[0].base <= r.point.LogStart {\n", "	if len(list) >= 0 {\n"},
+	}},
+	{"compacted-past-stable", "compaction does not stop at the last stable offset", []Edit{
+		{"broker/internal/partition/compact.go", "	r.pieces, waiting = p.log.Pieces(stable)\n", "	r.pieces, waiting = p.log.Pieces(max(stable, p.view.Load().high.Offset))\n"},
+	}},
+	{"aborted-hides", "the record of an aborted transaction takes the place of the committed one", []Edit{
+		{"broker/internal/compact/txns.go", "		a.seen = true\n		return true, nil\n", "		a.seen = true\n		return false, nil\n"},
+	}},
+	{"commit-marker-removed", "compaction takes the marker and leaves the records", []Edit{
+		{"broker/internal/compact/txns.go", "		needless = !t.committed[m.ProducerID]\n", "		needless = true\n"},
+	}},
+	{"unclean-start-untold", "the leader epoch does not tell that a relaxed topic lost its end", []Edit{
+		{"broker/unclean.go", "	if s.flusher.Clean() {\n", "	if s != nil {\n"},
+	}},
+	{"bound-of-loss", "one record more than flush.messages allows is acknowledged unsynced", []Edit{
+		{"broker/internal/partition/relaxed.go", "	if c.FlushMessages > 0 && end.Offset-p.durable.Offset >= c.FlushMessages {\n", "	if c.FlushMessages > 0 && end.Offset-p.durable.Offset > c.FlushMessages {\n"},
+	}},
+	{"relaxed-transactions", "records of a transaction are acknowledged as their topic says", []Edit{
+		{produce, "		if p.transactional { // a decision", "		if p.transactional && p.acks == 0 { // a decision"},
+	}},
 }
