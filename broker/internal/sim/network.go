@@ -27,8 +27,8 @@ type conn struct {
 	open bool
 	// There is no later frame under way than these.
 	toNode, toClient time.Duration
-	lost             time.Duration // once it is closed: what arrives from then on does not
-	slots            []*slot       // requests at the node, in their order
+	lost             time.Duration                // once it is closed: what arrives from then on does not
+	slots            []*slot                      // requests at the node, in their order
 	receive          func(frame []byte, cuts int) // cuts is how often the power had failed when the broker answered
 	closed           func()
 }
