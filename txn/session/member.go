@@ -49,6 +49,10 @@ type MemberOptions struct {
 	Heartbeat time.Duration
 	// Balancer decides who gets what. Required.
 	Balancer Balancer
+	// Cooperative says that the balancer gives to nobody else what a member says
+	// that it holds, until it no longer says so (KIP-429). Then a generation that
+	// ended before this member knew its share has changed nothing for it.
+	Cooperative bool
 }
 
 // Validate names the field that is wrong.
@@ -184,15 +188,16 @@ func (m *Member) tryJoin(ctx context.Context) (joined Joined, again bool, err er
 	}
 	before := m.last
 	m.id = resp.MemberID
+	gen := Generation{Group: m.options.Group, Member: m.id, Instance: m.options.Instance, ID: resp.Generation}
+	continued := before.Member != "" && before.Member == gen.Member && gen.ID-before.ID <= 1
 	assignment, again, err := m.syncGroup(ctx, resp)
 	if err != nil || again {
+		if again && continued && m.options.Cooperative && m.last.Member != "" {
+			m.last = gen
+		}
 		return Joined{}, again, err
 	}
-	gen := Generation{Group: m.options.Group, Member: m.id, Instance: m.options.Instance, ID: resp.Generation}
-	return Joined{
-		Generation: gen, Assignment: assignment,
-		Continued: before.Member != "" && before.Member == gen.Member && gen.ID-before.ID <= 1,
-	}, false, nil
+	return Joined{Generation: gen, Assignment: assignment, Continued: continued}, false, nil
 }
 
 func (m *Member) joinGroup(ctx context.Context) (*kmsg.JoinGroupResponse, error) {

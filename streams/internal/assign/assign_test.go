@@ -1,18 +1,29 @@
 package assign_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/streams/internal/assign"
 )
 
-func TestBalance(t *testing.T) {
+// units shows who runs what.
+func units(plan map[string]assign.Share) string {
+	runs := map[string][]int32{}
+	for id, s := range plan {
+		runs[id] = s.Units
+	}
+	return fmt.Sprint(runs)
+}
+
+func claim(gen int32, units ...int32) assign.Claim {
+	return assign.Claim{Generation: gen, Units: units}
+}
+
+// Without state, units move freely, one generation after their owner has let go.
+func TestWhoRuns(t *testing.T) {
 	t.Parallel()
-	claim := func(gen int32, units ...int32) assign.Claim { return assign.Claim{Generation: gen, Units: units} }
 	for _, c := range []struct {
 		name    string
 		n       int32
@@ -24,93 +35,135 @@ func TestBalance(t *testing.T) {
 		{"fresh", 5, []assign.Member{{ID: "b"}, {ID: "a"}}, "map[a:[0 1 2] b:[3 4]]"},
 		{"instance orders before id", 2, []assign.Member{{ID: "a", Instance: "y"}, {ID: "b", Instance: "x"}}, "map[a:[1] b:[0]]"},
 		{"stays", 4, []assign.Member{{ID: "a", Claim: claim(1, 1, 3)}, {ID: "b", Claim: claim(1, 0, 2)}}, "map[a:[1 3] b:[0 2]]"},
-		{"newcomer", 4, []assign.Member{{ID: "a"}, {ID: "b", Claim: claim(1, 0, 1, 2, 3)}}, "map[a:[2 3] b:[0 1]]"},
+		{"newcomer waits for what is given up", 4, []assign.Member{{ID: "a", Claim: claim(-1)}, {ID: "b", Claim: claim(1, 0, 1, 2, 3)}}, "map[a:[] b:[0 1]]"},
+		{"newcomer gets what was given up", 4, []assign.Member{{ID: "a", Claim: claim(2)}, {ID: "b", Claim: claim(2, 0, 1)}}, "map[a:[2 3] b:[0 1]]"},
 		{"one leaves", 5, []assign.Member{{ID: "a", Claim: claim(1, 0, 1)}, {ID: "b", Claim: claim(1, 3)}}, "map[a:[0 1 2] b:[3 4]]"},
 		{"newest claim wins", 2, []assign.Member{{ID: "a", Claim: claim(1, 0, 1)}, {ID: "b", Claim: claim(2, 0)}}, "map[a:[1] b:[0]]"},
 		{"more members than units", 1, []assign.Member{{ID: "a"}, {ID: "b", Claim: claim(3, 0)}}, "map[a:[] b:[0]]"},
 		{"claim to what is gone", 1, []assign.Member{{ID: "a", Claim: claim(3, 0, 7, -1)}}, "map[a:[0]]"},
 	} {
-		if got := fmt.Sprint(assign.Balance(c.members, c.n)); got != c.want {
+		if got := units(assign.Plan(c.members, assign.Rules{Units: c.n})); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
 
-// Over random histories: everything is assigned once, shares differ by at most
-// one, a stable group keeps everything, and no more moves than balance needs.
-func TestBalanceProperties(t *testing.T) {
+// shown is a plan in one line: what each member runs, keeps and warms up.
+func shown(plan map[string]assign.Share) string {
+	out := map[string]string{}
+	for id, s := range plan {
+		out[id] = fmt.Sprint(s.Units, s.Standbys, s.Warm)
+	}
+	return fmt.Sprint(out)
+}
+
+func TestStateMovesOnlyWhenClose(t *testing.T) {
 	t.Parallel()
-	const seed = 11
-	rnd := rand.New(rand.NewPCG(seed, seed))
-	for round := range 300 {
-		n := int32(rnd.IntN(30))
-		var members []assign.Member
-		gen := int32(0)
-		for range 10 {
-			switch {
-			case len(members) == 0 || rnd.IntN(2) == 0:
-				members = append(members, assign.Member{ID: fmt.Sprintf("m%d", rnd.IntN(1000)*20+len(members)), Claim: assign.Claim{Generation: -1}})
-			default:
-				members = slices.Delete(members, 0, 1)
-			}
-			plan := assign.Balance(members, n)
-			check(t, fmt.Sprintf("seed %d round %d", seed, round), members, plan, n)
-			gen++
-			for i := range members {
-				members[i].Claim = assign.Claim{Generation: gen, Units: plan[members[i].ID]}
-			}
-			again := assign.Balance(members, n)
-			if fmt.Sprint(again) != fmt.Sprint(plan) {
-				t.Fatalf("seed %d round %d: a group that did not change moved from %v to %v", seed, round, plan, again)
-			}
+	full := func(c assign.Claim, process string, copies ...assign.Copy) assign.Claim {
+		c.Process, c.Copies = process, copies
+		return c
+	}
+	big := assign.Rules{Units: 2, Sizes: []int64{1000, 1000}, Shared: []bool{true, true}, Close: 100, WarmUps: 1}
+	with := func(r assign.Rules, standbys int) assign.Rules {
+		r.Standbys = standbys
+		return r
+	}
+	for _, c := range []struct {
+		name    string
+		rules   assign.Rules
+		members []assign.Member
+		want    string
+	}{
+		{"a newcomer warms up", big, []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0, 1), "p")}, {ID: "b", Claim: full(claim(-1), "q")},
+		}, "map[a:[0 1] [] [] b:[] [] [1]]"},
+		{"and goes on while it is far", big, []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0, 1), "p")}, {ID: "b", Claim: full(claim(-1), "q", assign.Copy{Unit: 1, Lag: 500})},
+		}, "map[a:[0 1] [] [] b:[] [] [1]]"},
+		{"is close: the owner lets go", big, []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0, 1), "p")}, {ID: "b", Claim: full(claim(1), "q", assign.Copy{Unit: 1, Lag: 50})},
+		}, "map[a:[0] [] [] b:[] [] [1]]"},
+		{"has let go", big, []assign.Member{
+			{ID: "a", Claim: full(claim(2, 0), "p")}, {ID: "b", Claim: full(claim(2), "q", assign.Copy{Unit: 1, Lag: 50})},
+		}, "map[a:[0] [] [] b:[1] [] []]"},
+		{"a second worker of the process needs no copy", big, []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0, 1), "p")}, {ID: "b", Claim: full(claim(-1), "p")},
+		}, "map[a:[0] [] [] b:[] [] []]"},
+		{"the owner died, a copy takes over", with(big, 1), []assign.Member{
+			{ID: "b", Claim: full(claim(3, 0), "q", assign.Copy{Unit: 1, Lag: 5})}, {ID: "c", Claim: full(claim(3), "r")},
+		}, "map[b:[0 1] [] [] c:[] [0] [1]]"},
+		{"the owner restores, somebody else has a copy", big, []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0, 1), "p", assign.Copy{Unit: 1, Lag: 900})},
+			{ID: "b", Claim: full(claim(-1), "q", assign.Copy{Unit: 1, Lag: 7})},
+		}, "map[a:[0] [] [] b:[] [] [1]]"},
+		{"nobody has state: it is balanced at once", big, []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0, 1), "p", assign.Copy{Unit: 0, Lag: 900}, assign.Copy{Unit: 1, Lag: 900})},
+			{ID: "b", Claim: full(claim(-1), "q")},
+		}, "map[a:[0] [] [] b:[] [] []]"},
+		{"a folder of before is better than nothing", big, []assign.Member{
+			{ID: "a", Claim: full(claim(-1), "p", assign.Copy{Unit: 1, Lag: assign.UnknownLag})}, {ID: "b", Claim: full(claim(-1), "q")},
+		}, "map[a:[1] [] [] b:[0] [] []]"},
+		{"copies lie elsewhere", with(big, 1), []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0), "p")}, {ID: "b", Claim: full(claim(1, 1), "q")},
+		}, "map[a:[0] [1] [] b:[1] [0] []]"},
+		{"one process keeps no copy of its own", with(big, 1), []assign.Member{
+			{ID: "a", Claim: full(claim(1, 0), "p")}, {ID: "b", Claim: full(claim(1, 1), "p")},
+		}, "map[a:[0] [] [] b:[1] [] []]"},
+	} {
+		if got := shown(assign.Plan(c.members, c.rules)); got != c.want {
+			t.Errorf("%s:\n%s, want\n%s", c.name, got, c.want)
 		}
 	}
 }
 
-func check(t *testing.T, where string, members []assign.Member, plan map[string][]int32, n int32) {
-	t.Helper()
-	var all []int32
-	low, high := int(n), 0
-	moved, over := 0, 0
-	for _, m := range members {
-		units := plan[m.ID]
-		all = append(all, units...)
-		low, high = min(low, len(units)), max(high, len(units))
-		for _, u := range m.Claim.Units {
-			if !slices.Contains(units, u) {
-				moved++
+func TestCopiesLieInOtherRacks(t *testing.T) {
+	t.Parallel()
+	var members []assign.Member
+	for i, rack := range []string{"east", "east", "west", "west", "north"} {
+		id := fmt.Sprint(i)
+		members = append(members, assign.Member{ID: id, Claim: assign.Claim{Generation: -1, Process: id, Rack: rack}})
+	}
+	r := assign.Rules{Units: 10, Sizes: make([]int64, 10), Standbys: 2}
+	plan := assign.Plan(members, r)
+	for unit := range r.Units {
+		racks := map[string]int{}
+		for _, m := range members {
+			s := plan[m.ID]
+			if slices.Contains(s.Units, unit) || slices.Contains(s.Standbys, unit) || slices.Contains(s.Warm, unit) {
+				racks[m.Claim.Rack]++
 			}
 		}
-		over += max(0, len(m.Claim.Units)-int(n)/len(members))
-	}
-	slices.Sort(all)
-	for i := range all {
-		if all[i] != int32(i) {
-			t.Fatalf("%s: units %v", where, all)
+		if len(racks) != 3 {
+			t.Errorf("unit %d is in %v, want three racks", unit, racks)
 		}
-	}
-	if len(members) > 0 && (len(all) != int(n) || high-low > 1) {
-		t.Fatalf("%s: %d of %d units, shares %d to %d", where, len(all), n, low, high)
-	}
-	if moved > over {
-		t.Fatalf("%s: %d units moved, balance needs at most %d", where, moved, over)
 	}
 }
 
-func TestClaimBytes(t *testing.T) {
+func TestBytes(t *testing.T) {
 	t.Parallel()
-	for _, c := range []assign.Claim{{Generation: -1}, {Generation: 7, Units: []int32{0, 3, 1 << 20}}} {
+	for _, c := range []assign.Claim{{Generation: -1}, {
+		Generation: 7, Units: []int32{0, 3, 1 << 20}, Copies: []assign.Copy{{Unit: 2, Lag: assign.UnknownLag}, {Unit: 5, Lag: 1 << 40}},
+		Process: "p", Rack: "r", Addr: "http://a:1",
+	}} {
 		got, err := assign.Decode(c.Encode())
-		if err != nil || got.Generation != c.Generation || !slices.Equal(got.Units, c.Units) {
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(c) {
 			t.Errorf("%v came back as %v, %v", c, got, err)
 		}
+		for n := range c.Encode() {
+			if _, err := assign.Decode(c.Encode()[:n]); err == nil {
+				t.Errorf("%v decoded from %d bytes", c, n)
+			}
+		}
 	}
-	if _, err := assign.Decode([]byte{9, 0, 0}); !errors.Is(err, assign.ErrVersion) {
-		t.Errorf("newer version: %v", err)
+	s := assign.Share{Units: []int32{1}, Standbys: []int32{2, 3}, Warm: []int32{4}, Close: 9,
+		Map: assign.Map{Addrs: []string{"a", ""}, Runs: []int32{0, -1}, Keeps: [][]int32{{1}, nil}}}
+	got, err := assign.DecodeShare(s.Encode())
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(s) {
+		t.Errorf("%v came back as %v, %v", s, got, err)
 	}
-	for _, b := range [][]byte{nil, {1}, {1, 0, 0, 0, 0, 255, 255, 255, 255}, {1, 0, 0, 0, 0, 0, 0, 0, 1}} {
-		if _, err := assign.Decode(b); err == nil {
-			t.Errorf("%v decoded", b)
+	for n := range s.Encode() {
+		if _, err := assign.DecodeShare(s.Encode()[:n]); err == nil {
+			t.Errorf("%v decoded from %d bytes", s, n)
 		}
 	}
 }

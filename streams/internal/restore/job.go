@@ -45,6 +45,8 @@ type Job struct {
 	start int64 // of the log
 	err   error
 	done  bool
+	// broken: the error is that of the image, not of the reading.
+	broken bool
 }
 
 // Unbounded is the Bound of a copy that may read all that is committed.
@@ -98,29 +100,37 @@ func (j *Job) from() int64 {
 
 // drain applies up to budget records that have arrived; more reports that some are
 // left.
-func (j *Job) drain(budget int) (more bool, err error) {
+func (j *Job) drain(budget int) (more bool) {
 	if j.feed == nil || j.done || j.err != nil {
-		return false, nil
+		return false
 	}
 	limit := j.limit()
 	for range budget {
 		r, ok := j.feed.Head()
 		if !ok || r.Offset >= limit {
-			return false, j.pause(ok)
+			j.fail(j.pause(ok))
+			return false
 		}
-		if err := j.apply(r); err != nil {
-			return false, err
-		}
+		err := j.apply(r)
 		j.feed.Pop()
 		j.Restored++
 		j.Bytes += int64(len(r.Key) + len(r.Value))
-		if j.Overlay.Size() >= batchBytes {
-			if err := j.settle(j.Position(), true); err != nil {
-				return false, err
-			}
+		if err == nil && j.Overlay.Size() >= batchBytes {
+			err = j.settle(j.Position(), true)
+		}
+		if err != nil {
+			j.fail(err)
+			return false
 		}
 	}
-	return true, nil
+	return true
+}
+
+// fail notes an error of the store: nothing is written to it any more.
+func (j *Job) fail(err error) {
+	if err != nil {
+		j.err, j.broken, j.done = err, true, false
+	}
 }
 
 // pause is where nothing more can be read for now: at the end, which completes

@@ -22,10 +22,7 @@ func Run(ctx context.Context, cluster *session.Cluster, jobs []*Job, log *slog.L
 		set.Add(j)
 	}
 	for {
-		more, err := set.Step()
-		if err != nil {
-			return err
-		}
+		more := set.Step()
 		open := 0
 		for _, j := range jobs {
 			if j.err != nil {

@@ -20,7 +20,7 @@ func NewSet(cluster *session.Cluster) *Set {
 // Add starts a job that was prepared. One that has nothing to read is done at
 // once. A partition is read by one job at a time.
 func (s *Set) Add(j *Job) {
-	j.done, j.err = false, nil
+	j.done, j.err, j.broken = false, nil, false
 	from := j.from()
 	if !j.Follow && from >= j.End {
 		j.done = true
@@ -33,15 +33,24 @@ func (s *Set) Add(j *Job) {
 // Remove stops a job. What it has read is in its image then, unless the error
 // says otherwise.
 func (s *Set) Remove(j *Job) error {
-	i := slices.Index(s.jobs, j)
-	if i < 0 {
+	if !slices.Contains(s.jobs, j) {
 		return nil
 	}
-	s.jobs = slices.Delete(s.jobs, i, i+1)
-	err := j.settle(j.Position(), true)
-	s.reader.Remove(j.feed)
-	j.feed = nil
+	err := j.err
+	if err == nil || !j.broken {
+		err = j.settle(j.Position(), true)
+	}
+	s.Drop(j)
 	return err
+}
+
+// Drop stops a job without a write.
+func (s *Set) Drop(j *Job) {
+	if i := slices.Index(s.jobs, j); i >= 0 {
+		s.jobs = slices.Delete(s.jobs, i, i+1)
+		s.reader.Remove(j.feed)
+		j.feed = nil
+	}
 }
 
 // Arrived gets a value when there may be something for Step to do.
@@ -52,15 +61,10 @@ func (s *Set) Arrived() <-chan struct{} { return s.reader.Arrived() }
 const stepRecords = 5000
 
 // Step applies what has arrived, some of each job; more asks to be called again
-// at once. Jobs that are complete leave the set. The error is that of a store: a
-// job that cannot read on says so by itself.
-func (s *Set) Step() (more bool, err error) {
+// at once. Jobs that are complete leave the set, those that cannot go on say so.
+func (s *Set) Step() (more bool) {
 	for _, j := range s.jobs {
-		m, err := j.drain(stepRecords)
-		if err != nil {
-			return false, err
-		}
-		more = more || m
+		more = j.drain(stepRecords) || more
 	}
 	s.jobs = slices.DeleteFunc(s.jobs, func(j *Job) bool {
 		if j.done {
@@ -69,7 +73,7 @@ func (s *Set) Step() (more bool, err error) {
 		}
 		return j.done
 	})
-	return more, nil
+	return more
 }
 
 // Close stops reading. Jobs that are still in the set keep what they have in their

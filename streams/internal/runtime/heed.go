@@ -1,31 +1,19 @@
 package runtime
 
-import "context"
-
-// heed does what the owner wishes: while the run is paused it waits, with everything
-// committed and the place in the group kept. next is closed when the wishes change.
-func (w *worker) heed(ctx context.Context, changed <-chan struct{}) (next <-chan struct{}, err error) {
-	for {
-		paused, g, next := w.control.wishes()
-		w.aim(g)
-		if !paused {
-			if w.state == Paused {
-				w.enter(Running)
-			}
-			return next, nil
-		}
+// heed does what the owner wishes: while the run is paused the worker processes
+// nothing, with everything committed and its place in the group kept.
+func (w *worker) heed() error {
+	paused, g, changed := w.control.wishes()
+	w.wishes = changed
+	w.aim(g)
+	if paused && !w.resting && w.joining == nil {
 		if err := w.commit(w.life); err != nil {
-			return nil, spoil(err)
-		}
-		w.enter(Paused)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-changed:
-			return nil, errRebalance
-		case <-next:
+			return spoil(err)
 		}
 	}
+	w.resting = paused
+	w.show()
+	return nil
 }
 
 // aim makes the inputs stop where the goal says. A goal only ever gets further ends:
@@ -48,7 +36,7 @@ func (w *worker) aim(g *goal) {
 // is committed. The worker calls it when it finds nothing to process.
 func (w *worker) arrive() error {
 	g := w.goal
-	if g == nil {
+	if g == nil || w.joining != nil || len(w.missing()) > 0 {
 		return nil
 	}
 	for _, a := range w.tasks {

@@ -63,6 +63,8 @@ type Options struct {
 	Leave bool
 	// Store tunes the overlays of the stores.
 	Store state.OverlayOptions
+	// Availability is how state is kept at hand elsewhere.
+	Availability
 	// Stores say how they are kept on disk.
 	Stores StoresOptions
 	// Logger gets what happens; nil discards it.
@@ -133,6 +135,9 @@ func (o Options) Validate() error {
 		return fmt.Errorf("streams: ReadAhead is %d, must not be negative", o.ReadAhead)
 	case o.CommitInterval*2 > o.TransactionTimeout:
 		return fmt.Errorf("streams: CommitInterval %v is more than half of TransactionTimeout %v", o.CommitInterval, o.TransactionTimeout)
+	}
+	if err := o.Availability.validate(); err != nil {
+		return err
 	}
 	if err := o.Stores.Validate(); err != nil {
 		return err

@@ -57,6 +57,54 @@ func (p *plan) inputs(id taskID) []session.TopicPartition {
 	return parts
 }
 
+// logged reports a task with a store that a changelog remembers.
+func (p *plan) logged(id taskID) bool {
+	return slices.ContainsFunc(p.app.Subs[id.sub].Stores, func(s topology.Store) bool { return s.Changelog != "" })
+}
+
+// fromSource reports a task with a store that is remembered by a source topic.
+func (p *plan) fromSource(id taskID) bool {
+	return slices.ContainsFunc(p.app.Subs[id.sub].Stores, func(s topology.Store) bool { return s.FromSource != nil })
+}
+
+// remembered are the partitions that remember the stores of a task, those of source
+// topics included.
+func (p *plan) remembered(id taskID) []session.TopicPartition {
+	var logs []session.TopicPartition
+	for _, s := range p.app.Subs[id.sub].Stores {
+		if s.Changelog != "" {
+			logs = append(logs, session.TopicPartition{Topic: s.Changelog, Partition: id.unit})
+		}
+	}
+	return logs
+}
+
+// shared reports a unit whose stores are all on disk, if the process has one.
+func (p *plan) shared(unit int32) bool {
+	for _, id := range p.tasks([]int32{unit}) {
+		if slices.ContainsFunc(p.app.Subs[id.sub].Stores, func(s topology.Store) bool { return s.InMemory && s.Changelog != "" }) {
+			return false
+		}
+	}
+	return true
+}
+
+// stateful reports a unit that has a store which a changelog remembers.
+func (p *plan) stateful(unit int32) bool {
+	return slices.ContainsFunc(p.tasks([]int32{unit}), p.logged)
+}
+
+// unitsOf are the units of some tasks, in order.
+func (p *plan) unitsOf(ids []taskID) []int32 {
+	var units []int32
+	for _, id := range ids {
+		if !slices.Contains(units, id.unit) {
+			units = append(units, id.unit)
+		}
+	}
+	return units
+}
+
 // latest reports a topic that is read from its end on where nothing says otherwise.
 func (p *plan) latest(topic string) bool {
 	for i := range p.app.Subs {

@@ -14,40 +14,23 @@ import (
 // the clock, at the group and at its other tasks.
 const budget = 500
 
-// process runs the tasks until ctx ends, the group changes or something fails.
+// process runs the tasks until ctx ends or something fails. What happens around them
+// meanwhile, in the group, at the keeper and with the owner, is dealt with between
+// their turns.
 func (w *worker) process(ctx context.Context) error {
-	changed := w.member.Changed()
 	timer := time.NewTimer(w.options.CommitInterval)
 	defer timer.Stop()
 	w.committed = time.Now()
-	wishes, err := w.heed(ctx, changed)
-	if err != nil {
+	if err := w.heed(); err != nil {
 		return err
 	}
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-			return errRebalance
-		case <-wishes:
-			if wishes, err = w.heed(ctx, changed); err != nil {
-				return err
-			}
-		default:
-		}
-		if err := w.followGlobals(); err != nil {
+		if err := w.react(ctx, nil, nil); err != nil {
 			return err
 		}
-		n, hurry, err := w.turn(ctx)
+		n, hurry, err := w.serve(ctx)
 		if err != nil {
 			return err
-		}
-		if err := w.tick(); err != nil {
-			return err
-		}
-		if err := w.commitIfDue(); err != nil {
-			return spoil(err)
 		}
 		if n > 0 {
 			continue
@@ -59,19 +42,26 @@ func (w *worker) process(ctx context.Context) error {
 			w.reader.Hurry()
 		}
 		timer.Reset(min(w.untilCommit(), w.untilTick()))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-			return errRebalance
-		case <-wishes:
-			if wishes, err = w.heed(ctx, changed); err != nil {
-				return err
-			}
-		case <-w.reader.Arrived():
-		case <-timer.C:
+		if err := w.react(ctx, w.reader.Arrived(), timer.C); err != nil {
+			return err
 		}
 	}
+}
+
+// serve gives the tasks a turn, unless the owner wishes a pause.
+func (w *worker) serve(ctx context.Context) (n int, hurry bool, err error) {
+	if err := w.followGlobals(); err != nil {
+		return 0, false, err
+	}
+	if !w.resting {
+		if n, hurry, err = w.turn(ctx); err != nil {
+			return n, hurry, err
+		}
+		if err := w.tick(); err != nil {
+			return n, hurry, err
+		}
+	}
+	return n, hurry, spoil(w.commitIfDue())
 }
 
 // turn gives each task its budget.
@@ -115,6 +105,9 @@ func (w *worker) tick() error {
 
 // untilTick is the time left until the next timer of the wall clock.
 func (w *worker) untilTick() time.Duration {
+	if w.resting {
+		return time.Hour
+	}
 	next := int64(math.MaxInt64)
 	for _, a := range w.tasks {
 		next = min(next, a.task.NextTick())
@@ -160,6 +153,9 @@ func (w *worker) mend(ctx context.Context, in *input) error {
 
 // commitIfDue commits when the interval is over or too much is held in memory.
 func (w *worker) commitIfDue() error {
+	if !w.mayCommit() {
+		return nil
+	}
 	if w.untilCommit() > 0 && !w.asked {
 		held := 0
 		for _, a := range w.tasks {
@@ -174,5 +170,8 @@ func (w *worker) commitIfDue() error {
 
 // untilCommit is the time left of the commit interval, 0 when it is over.
 func (w *worker) untilCommit() time.Duration {
+	if !w.mayCommit() {
+		return w.options.CommitInterval
+	}
 	return max(0, w.options.CommitInterval-time.Since(w.committed))
 }

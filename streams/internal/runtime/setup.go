@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/streams/internal/assign"
 	"github.com/millrace/millrace/streams/internal/topology"
@@ -36,11 +35,10 @@ func (r *run) open(ctx context.Context) error {
 	if r.admin, err = r.adminClient(); err != nil {
 		return err
 	}
-	if err = r.muster(ctx); err != nil {
+	if r.plan, err = r.prepare(ctx); err != nil {
 		return err
 	}
-	r.plan, err = r.prepare(ctx)
-	return err
+	return r.muster(ctx)
 }
 
 // close lets go of what the workers shared.
@@ -102,17 +100,17 @@ func (r *run) names(number int) (instance, txnID string) {
 	return instance, r.app.AppID + "-" + name
 }
 
-// claim is what a worker asks for when it joins for the first time: its share of
-// the tasks that have stores in the folder.
+// claim is what a worker says of itself before it has joined: which stores are in the
+// folder, each unit to be spoken for by one of the workers.
 func (r *run) claim(number int, p *plan) (assign.Claim, error) {
-	c := assign.Claim{Generation: -1}
+	c := assign.Claim{Generation: -1, Process: r.identity, Rack: r.options.Rack, Addr: r.options.Addr}
 	if r.folder == nil {
 		return c, nil
 	}
 	have := map[int32]bool{}
 	for i := range p.app.Subs {
 		for _, s := range p.app.Subs[i].Stores {
-			if s.InMemory {
+			if s.InMemory || s.Changelog == "" {
 				continue
 			}
 			units, err := r.folder.Stores(s.Name)
@@ -126,28 +124,22 @@ func (r *run) claim(number int, p *plan) (assign.Claim, error) {
 	}
 	for u := range p.units {
 		if have[u] && int(u)%r.options.Workers == number {
-			c.Units = append(c.Units, u)
+			c.Copies = append(c.Copies, assign.Copy{Unit: u, Lag: assign.UnknownLag})
 		}
 	}
 	return c, nil
 }
 
-// muster ends what former runs in this folder have left on the cluster. The folder is
-// locked, so nobody else is behind their names.
-//
-// An open transaction would be waited for by whoever asks for the group's offsets, this
-// start included, until it times out. And workers that are not coming back, since there
-// are fewer now or they were added at run time, would keep their tasks until their
-// session is over.
+// muster deals with workers that ran here before and are not coming back, since
+// there are fewer now or they were added at run time: as members of the group they
+// would keep their tasks, and their transactions what follows them, until they time
+// out. The folder is locked, so nobody else is behind their names.
 func (r *run) muster(ctx context.Context) error {
 	if r.folder == nil {
 		return nil
 	}
 	was := r.folder.Workers()
-	if r.options.InstanceID != "" {
-		was = max(was, r.options.Workers) // the name may have been used in a folder that is gone
-	}
-	if was == 0 {
+	if was <= r.options.Workers {
 		return r.remember(r.options.Workers)
 	}
 	cluster, err := session.Connect(ctx, r.clusterOptions(r.app.AppID))
@@ -155,30 +147,21 @@ func (r *run) muster(ctx context.Context) error {
 		return err
 	}
 	defer cluster.Close()
-	group, bounded := errgroup.WithContext(ctx)
-	for n := range was {
-		group.Go(func() error { return r.bury(bounded, cluster, n) })
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return r.folder.SetWorkers(r.options.Workers)
-}
-
-// bury ends what one worker of a former run has left.
-func (r *run) bury(ctx context.Context, cluster *session.Cluster, n int) error {
-	instance, txnID := r.names(n)
-	if n >= r.options.Workers {
+	for n := r.options.Workers; n < was; n++ {
+		instance, txnID := r.names(n)
 		r.log.Info("a former worker is dismissed", "worker", n, "instance", instance)
 		if err := cluster.Expel(ctx, r.app.AppID, instance); err != nil {
 			return err
 		}
+		p, err := cluster.NewProducer(ctx, session.ProducerOptions{TransactionalID: txnID, Timeout: r.options.TransactionTimeout})
+		if err != nil {
+			return err
+		}
+		if err := p.Close(ctx); err != nil {
+			return err
+		}
 	}
-	p, err := cluster.NewProducer(ctx, session.ProducerOptions{TransactionalID: txnID, Timeout: r.options.TransactionTimeout})
-	if err != nil {
-		return err
-	}
-	return p.Close(ctx)
+	return r.folder.SetWorkers(r.options.Workers)
 }
 
 // remember notes how many workers have names in use.

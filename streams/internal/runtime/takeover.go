@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/millrace/millrace/streams/internal/restore"
 	"github.com/millrace/millrace/streams/internal/task"
@@ -15,83 +15,86 @@ import (
 	"github.com/millrace/millrace/txn/session"
 )
 
-// takeover makes tasks ready to run. The order of its steps is what makes it
-// safe; see the package comment.
+// takeover makes the stores of one task ready: to run it, or to keep a copy of them.
+// The order of its steps is what makes it safe; see the package comment. It is the
+// keeper's, but while its steps run they have it to themselves.
 type takeover struct {
-	w       *worker
-	ids     []taskID
+	plan    *plan
+	cluster *session.Cluster
+	folder  *state.Folder // nil without StateDir
+	options state.OverlayOptions
+	log     *slog.Logger
+
+	id      taskID
+	copy    bool                             // the task runs elsewhere
 	topics  map[string]session.Topic         // as they are now
 	offsets session.Offsets                  // of all inputs
+	fresh   map[session.TopicPartition]int64 // where inputs without an offset begin
 	ends    map[session.TopicPartition]int64 // of all changelogs
 	opened  []*opened
 }
 
 // opened is a store whose image is open.
 type opened struct {
-	id      taskID
 	spec    *topology.Store
 	image   state.Image
 	release func()
-	job     *restore.Job
+	job     *restore.Job // nil before the first restore, and for a store that nothing remembers
+	overlay *state.Overlay
 }
 
-// takeOver opens tasks. When it fails, or ctx ends, nothing of it stays open.
-func (w *worker) takeOver(ctx context.Context, ids []taskID) ([]*active, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	t := &takeover{w: w, ids: ids}
+// name is the task's.
+func (t *takeover) name() string {
+	return fmt.Sprintf("%s/%d", t.plan.app.Subs[t.id.sub].Name, t.id.unit)
+}
+
+// prepare does what may take its time: it asks the cluster, opens what is not open
+// yet, and finds out how far each store is.
+func (t *takeover) prepare(ctx context.Context) error {
 	if err := t.ask(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	err := t.openStores(ctx)
-	if err == nil {
-		err = t.restore(ctx)
+	if err := t.open(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, errors.Join(err, t.abandon())
-	}
-	return t.start(ctx)
+	return t.place(ctx)
 }
 
 // ask learns whether the topics are still the same, where the group is, and then
 // where the changelogs end.
 func (t *takeover) ask(ctx context.Context) error {
-	p := t.w.plan
-	var inputs, logs []session.TopicPartition
-	for _, id := range t.ids {
-		inputs = append(inputs, p.inputs(id)...)
-		for i := range p.app.Subs[id.sub].Stores {
-			if s := &p.app.Subs[id.sub].Stores[i]; s.Changelog != "" && s.FromSource == nil {
-				logs = append(logs, session.TopicPartition{Topic: s.Changelog, Partition: id.unit})
-			}
+	inputs := t.plan.inputs(t.id)
+	logs := t.plan.changelogs(t.id)
+	var err error
+	if t.topics, err = checkTopics(ctx, t.cluster, t.plan); err != nil {
+		return err
+	}
+	if !t.copy || t.plan.fromSource(t.id) {
+		if t.offsets, err = t.cluster.CommittedOffsets(ctx, t.plan.app.AppID, inputs); err != nil {
+			return err
 		}
 	}
-	var err error
-	if t.topics, err = t.w.checkTopics(ctx); err != nil {
+	if t.ends, err = t.cluster.List(ctx, session.End, logs); err != nil || t.copy {
 		return err
 	}
-	if t.offsets, err = t.w.cluster.CommittedOffsets(ctx, p.app.AppID, inputs); err != nil {
-		return err
-	}
-	t.ends, err = t.w.cluster.List(ctx, session.End, logs)
+	t.fresh, err = t.begin(ctx)
 	return err
 }
 
 // checkTopics reads the topics' metadata and wants them to be the ones that the
 // plan was made for.
-func (w *worker) checkTopics(ctx context.Context) (map[string]session.Topic, error) {
-	names := slices.Sorted(maps.Keys(w.plan.topics))
-	now, err := w.cluster.Topics(ctx, names...)
+func checkTopics(ctx context.Context, cluster *session.Cluster, p *plan) (map[string]session.Topic, error) {
+	names := slices.Sorted(maps.Keys(p.topics))
+	now, err := cluster.Topics(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if t, ok := now[name]; ok && t.ID == w.plan.topics[name].ID {
+		if t, ok := now[name]; ok && t.ID == p.topics[name].ID {
 			continue
 		}
 		err := session.ErrRecreated
-		if w.plan.internal(name) {
+		if p.internal(name) {
 			err = ErrMissingTopic
 		}
 		return nil, fmt.Errorf("%w: %s is not the topic that it was when the application started", err, name)
@@ -99,62 +102,85 @@ func (w *worker) checkTopics(ctx context.Context) (map[string]session.Topic, err
 	return now, nil
 }
 
-// openStores opens the images.
-func (t *takeover) openStores(ctx context.Context) error {
-	for _, id := range t.ids {
-		sub := &t.w.plan.app.Subs[id.sub]
-		for i := range sub.Stores {
-			o := &opened{id: id, spec: &sub.Stores[i], release: func() {}}
-			if o.spec.InMemory || t.w.folder == nil {
-				o.image = state.NewMemory()
-			} else {
-				img, release, err := t.w.folder.OpenStore(ctx, o.spec.Name, id.unit)
-				if err != nil {
-					return err
-				}
-				o.image, o.release = img, release
+// begin finds where to begin the inputs without a committed offset.
+func (t *takeover) begin(ctx context.Context) (map[session.TopicPartition]int64, error) {
+	all := map[session.TopicPartition]int64{}
+	for _, latest := range []bool{false, true} {
+		var parts []session.TopicPartition
+		for part, o := range t.offsets {
+			if o.Next < 0 && t.plan.latest(part.Topic) == latest {
+				parts = append(parts, part)
 			}
-			t.opened = append(t.opened, o)
 		}
+		if len(parts) == 0 {
+			continue
+		}
+		bound := session.Start
+		if latest {
+			bound = session.StableEnd
+		}
+		found, err := t.cluster.List(ctx, bound, parts)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, found)
+	}
+	return all, nil
+}
+
+// open opens the images that are not open. A copy has only those that a changelog
+// remembers.
+func (t *takeover) open(ctx context.Context) error {
+	sub := &t.plan.app.Subs[t.id.sub]
+	for i := range sub.Stores {
+		spec := &sub.Stores[i]
+		if t.copy && spec.Changelog == "" || slices.ContainsFunc(t.opened, func(o *opened) bool { return o.spec == spec }) {
+			continue
+		}
+		o := &opened{spec: spec, release: func() {}}
+		if spec.InMemory || t.folder == nil {
+			o.image = state.NewMemory()
+		} else {
+			img, release, err := t.folder.OpenStore(ctx, spec.Name, t.id.unit)
+			if err != nil {
+				return err
+			}
+			o.image, o.release = img, release
+		}
+		t.opened = append(t.opened, o)
 	}
 	return nil
 }
 
-// restore brings all stores to where the group is.
-func (t *takeover) restore(ctx context.Context) error {
-	p := t.w.plan
+// place makes a restore of each store, with where it begins and ends.
+func (t *takeover) place(ctx context.Context) error {
 	var jobs []*restore.Job
 	for _, o := range t.opened {
-		part := session.TopicPartition{Topic: o.spec.Changelog, Partition: o.id.unit}
-		j := &restore.Job{
-			Name: o.spec.Name, Part: part, Image: o.image, Options: t.w.options.Store,
-			TopicID: p.topics[part.Topic].ID, Tombstones: p.tombstones[part.Topic],
-		}
-		o.job = j
-		switch {
-		case o.spec.Changelog == "":
+		if o.spec.Changelog == "" {
 			// Nothing remembers this store but itself, and it may hold less or
 			// more than the group has committed: it begins empty.
 			if err := o.image.Wipe(); err != nil {
 				return err
 			}
-			j.Overlay = state.NewOverlay(o.image, t.w.options.Store)
+			o.overlay = state.NewOverlay(o.image, t.options)
 			continue
-		case o.spec.FromSource != nil:
-			j.Row = rowOf(o.spec.FromSource)
-			j.End = max(t.offsets[part].Next, 0)
-		default:
-			j.End = t.ends[part]
 		}
-		jobs = append(jobs, j)
+		part := session.TopicPartition{Topic: o.spec.Changelog, Partition: t.id.unit}
+		o.job = &restore.Job{
+			Name: o.spec.Name, Part: part, Image: o.image, Options: t.options, Follow: t.copy, Bound: restore.Unbounded,
+			TopicID: t.plan.topics[part.Topic].ID, Tombstones: t.plan.tombstones[part.Topic], End: t.ends[part],
+		}
+		if o.spec.FromSource != nil {
+			o.job.Row = rowOf(o.spec.FromSource)
+			o.job.End = max(t.offsets[part].Next, 0)
+			o.job.Bound = o.job.End
+		}
+		jobs = append(jobs, o.job)
 	}
-	if err := restore.Run(ctx, t.w.cluster, jobs, t.w.log); err != nil {
-		return err
+	if len(jobs) == 0 {
+		return nil
 	}
-	for _, j := range jobs {
-		t.w.log.Info("store is restored", "store", j.Name, "task", j.Part.Partition, "records", j.Restored, "position", j.End)
-	}
-	return nil
+	return restore.Prepare(ctx, t.cluster, jobs, t.log)
 }
 
 // rowOf adapts a table's conversion to what a restore reads.
@@ -172,76 +198,16 @@ func rowOf(convert func(*task.Record) (key, value []byte, ok bool)) func(*sessio
 	}
 }
 
-// abandon closes what was opened, without a write.
-func (t *takeover) abandon() error {
+// close closes what was opened. What a restore has read since it last wrote is lost,
+// unless its job left the set before.
+func (t *takeover) close() error {
 	var errs []error
 	for _, o := range t.opened {
 		errs = append(errs, o.image.Close())
 		o.release()
 	}
+	t.opened = nil
 	return errors.Join(errs...)
-}
-
-// start makes the tasks and lets their inputs flow.
-func (t *takeover) start(ctx context.Context) ([]*active, error) {
-	fresh, err := t.fresh(ctx)
-	if err != nil {
-		return nil, errors.Join(err, t.abandon())
-	}
-	var tasks []*active
-	for _, id := range t.ids {
-		a := t.assemble(id, fresh)
-		tasks = append(tasks, a)
-		if err := t.w.instantiate(a, t.progress(a)); err != nil {
-			for _, a := range tasks {
-				err = errors.Join(err, a.drop(t.w.reader))
-			}
-			return nil, errors.Join(err, t.abandonOthers(tasks))
-		}
-	}
-	return tasks, nil
-}
-
-// abandonOthers closes the stores of tasks that were not assembled.
-func (t *takeover) abandonOthers(tasks []*active) error {
-	done := map[taskID]bool{}
-	for _, a := range tasks {
-		done[a.id] = true
-	}
-	var rest []*opened
-	for _, o := range t.opened {
-		if !done[o.id] {
-			rest = append(rest, o)
-		}
-	}
-	t.opened = rest
-	return t.abandon()
-}
-
-// fresh finds where to begin the inputs without a committed offset.
-func (t *takeover) fresh(ctx context.Context) (map[session.TopicPartition]int64, error) {
-	all := map[session.TopicPartition]int64{}
-	for _, latest := range []bool{false, true} {
-		var parts []session.TopicPartition
-		for part, o := range t.offsets {
-			if o.Next < 0 && t.w.plan.latest(part.Topic) == latest {
-				parts = append(parts, part)
-			}
-		}
-		if len(parts) == 0 {
-			continue
-		}
-		bound := session.Start
-		if latest {
-			bound = session.StableEnd
-		}
-		found, err := t.w.cluster.List(ctx, bound, parts)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(all, found)
-	}
-	return all, nil
 }
 
 // progress is what the task told at its last commit.
@@ -253,9 +219,10 @@ func (t *takeover) progress(a *active) []string {
 	return all
 }
 
-// assemble puts a task together, without its user code.
-func (t *takeover) assemble(id taskID, fresh map[session.TopicPartition]int64) *active {
-	p := t.w.plan
+// assemble puts a task together, without its user code. From now on its stores are
+// the task's.
+func (t *takeover) assemble(reader *session.Reader) *active {
+	p, id := t.plan, t.id
 	sub := &p.app.Subs[id.sub]
 	a := &active{id: id, sub: sub}
 	for _, src := range sub.Sources {
@@ -265,20 +232,17 @@ func (t *takeover) assemble(id taskID, fresh map[session.TopicPartition]int64) *
 		}
 		at := t.offsets[part].Next
 		if at < 0 {
-			at = fresh[part]
+			at = t.fresh[part]
 		}
 		a.inputs = append(a.inputs, &input{
 			timed: src.Timed, timedAt: -1,
-			topic: part, internal: src.Internal, committed: at, known: t.offsets[part].Next >= 0, feed: t.w.reader.Add(part, at),
+			topic: part, internal: src.Internal, committed: at, known: t.offsets[part].Next >= 0, feed: reader.Add(part, at),
 		})
 	}
 	for _, o := range t.opened {
-		if o.id != id {
-			continue
-		}
-		s := &store{
-			spec: o.spec, overlay: o.job.Overlay, release: o.release,
-			part: o.job.Part, topicID: o.job.TopicID, epoch: epochOf(t.topics, o.job.Part),
+		s := &store{spec: o.spec, overlay: o.overlay, release: o.release}
+		if o.job != nil {
+			s.overlay, s.part, s.topicID, s.epoch = o.job.Overlay, o.job.Part, o.job.TopicID, epochOf(t.topics, o.job.Part)
 		}
 		if o.spec.FromSource != nil {
 			for _, in := range a.inputs {
@@ -290,49 +254,4 @@ func (t *takeover) assemble(id taskID, fresh map[session.TopicPartition]int64) *
 		a.stores = append(a.stores, s)
 	}
 	return a
-}
-
-// instantiate makes the user's part of a task.
-func (w *worker) instantiate(a *active, progress []string) error {
-	ctx, cancel := context.WithCancel(w.ctx)
-	a.cancel = cancel
-	var out session.Record
-	env := task.Env{
-		AppID: w.plan.app.AppID, Partition: a.id.unit, Progress: progress,
-		Store: func(name string) (state.Store, error) { return w.store(a, name) }, Context: ctx, Wait: w.wait,
-		Now:    func() int64 { return time.Now().UnixMilli() },
-		Commit: func() { w.asked = true },
-		Emit: func(o *task.Out) error {
-			out.Topic, out.Partition, out.Time = o.Topic, o.Partition, time.UnixMilli(o.TimeMs)
-			out.Key, out.Value = o.Key, o.Value
-			out.Headers = out.Headers[:0]
-			for _, h := range o.Headers {
-				out.Headers = append(out.Headers, session.Header(h))
-			}
-			return w.producer.Send(w.life, &out, nil)
-		},
-	}
-	var err error
-	if a.task, err = a.sub.New(env); err != nil {
-		return fmt.Errorf("streams: task %s/%d: %w", a.sub.Name, a.id.unit, err)
-	}
-	return nil
-}
-
-// wait pauses user code between retries, not beyond the open transaction: past
-// its deadline everything is done again from the last commit, in a new one.
-func (w *worker) wait(ctx context.Context, d time.Duration) error {
-	if deadline, open := w.producer.Deadline(); open && time.Now().Add(d).After(deadline) {
-		return fmt.Errorf("%w: a retry after %v would outlive the transaction", session.ErrAborted, d)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-w.member.Changed():
-		return fmt.Errorf("%w: the group is rebalancing", session.ErrAborted)
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -45,12 +44,19 @@ type worker struct {
 
 	busy      *active // the task that user code is called for
 	globals   []*global
+	keeper    *keeper      // has the stores on which no task runs
+	first     assign.Claim // what the worker says of itself at first
+	joining   *joining     // nil but for the time of a Join
+	again     bool         // another Join is to follow
 	joined    session.Joined
-	units     []int32
-	tasks     []*active // sorted by id
-	committed time.Time // when the last commit began
-	asked     bool      // a task wants a commit now
-	epochsAt  time.Time // when the epochs of the changelogs were last asked for
+	share     assign.Share    // as last assigned
+	units     []int32         // to be run, of the share
+	tasks     []*active       // sorted by id
+	wishes    <-chan struct{} // closed when the owner's wishes change
+	resting   bool            // he wishes a pause
+	committed time.Time       // when the last commit began
+	asked     bool            // a task wants a commit now
+	epochsAt  time.Time       // when the epochs of the changelogs were last asked for
 	progress  Progress
 	ended     tally // of tasks that have ended
 	failures  int   // one after the other, without a commit in between
@@ -76,11 +82,11 @@ func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, er
 		w.kill()
 		return nil, err
 	}
-	w.balancer = &balancer{plan: p, claim: assign.Claim{Generation: -1}}
-	if w.balancer.claim, err = r.claim(number, p); err == nil {
+	w.balancer = &balancer{plan: p, cluster: w.cluster, rules: r.options.rules(), disk: r.folder != nil}
+	if w.first, err = r.claim(number, p); err == nil {
 		w.member, err = w.cluster.NewMember(session.MemberOptions{
 			Group: p.app.AppID, Instance: instance, Balancer: w.balancer,
-			Session: r.options.SessionTimeout, Heartbeat: r.options.Heartbeat, Rebalance: r.options.RebalanceTimeout,
+			Session: r.options.SessionTimeout, Heartbeat: r.options.Heartbeat, Rebalance: r.options.RebalanceTimeout, Cooperative: true,
 		})
 	}
 	if err == nil {
@@ -95,6 +101,7 @@ func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, er
 	}
 	w.reader = w.cluster.NewReader(session.ReaderOptions{BufferBytes: r.options.ReadAhead})
 	w.purge = newPurger(r.admin, r.options.PurgeInterval, w.log)
+	w.keeper = newKeeper(takeover{plan: p, cluster: w.cluster, folder: r.folder, options: r.options.Store, log: w.log}, number, r.options.OnRestore)
 	return w, nil
 }
 
@@ -189,15 +196,12 @@ func (w *worker) work(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		join = errors.Is(err, errRebalance) || errors.Is(err, session.ErrFenced)
-		switch {
-		case errors.Is(err, errRebalance):
-		case w.recoverable(err):
-			w.log.Warn("starting over from the last commit", "error", err)
-			w.pause(ctx)
-		default:
+		join = errors.Is(err, session.ErrFenced)
+		if !w.recoverable(err) {
 			return err
 		}
+		w.log.Warn("starting over from the last commit", "error", err)
+		w.pause(ctx)
 	}
 }
 
@@ -212,7 +216,7 @@ func (w *worker) pause(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-w.member.Changed():
+	case <-w.changed():
 	case <-timer.C:
 	}
 }
@@ -223,9 +227,6 @@ const maxPause = 5 * time.Second
 // unknownTopics is how often in a row a topic that is written may be unknown to
 // the cluster: one that was just made may not have reached all brokers.
 const unknownTopics = 5
-
-// errRebalance ends a generation.
-var errRebalance = errors.New("streams: the group is rebalancing")
 
 // recoverable reports a failure after which the same work can be done again.
 func (w *worker) recoverable(err error) bool {
@@ -241,107 +242,13 @@ func (w *worker) recoverable(err error) bool {
 // worker's place in the group.
 var errReplaced = errors.New("streams: this worker was replaced")
 
-// once joins if need be, takes over what is missing, and processes.
+// once joins if need be, has restored what is missing, and processes.
 func (w *worker) once(ctx context.Context, join bool) error {
 	if join {
-		if err := w.join(ctx); err != nil {
-			return err
-		}
+		w.join()
 	}
-	if err := w.fill(ctx); err != nil {
-		return err
-	}
-	w.enter(Running)
-	if err := w.process(ctx); !errors.Is(err, errRebalance) {
-		return err
-	}
-	if w.member.Lost() {
-		return w.lost()
-	}
-	if err := w.commit(w.life); err != nil {
-		return spoil(err)
-	}
-	return errRebalance
-}
-
-// lost reports that others own the tasks by now: what is open here must not be
-// seen, and what is in memory is outdated.
-func (w *worker) lost() error {
-	return spoil(fmt.Errorf("%w: the group went on without this worker", session.ErrFenced))
-}
-
-// join becomes a member of the group's next generation and gives up the tasks
-// that others have now. Everything is committed.
-func (w *worker) join(ctx context.Context) error {
-	w.enter(Joining)
-	joined, err := w.member.Join(ctx)
-	if err != nil {
-		if errors.Is(err, session.ErrFenced) {
-			return fmt.Errorf("%w: %w", errReplaced, err)
-		}
-		return err
-	}
-	units, err := parse(joined.Assignment)
-	if err != nil {
-		return err
-	}
-	w.joined, w.units, w.reached = joined, units, 0
-	w.control.say(w.number, func(s *WorkerStatus) { s.generation, s.reached = joined.Generation.ID, 0 })
-	w.balancer.claim = assign.Claim{Generation: joined.Generation.ID, Units: units}
-	w.log.Info("joined", "generation", joined.Generation.ID, "units", units)
-	if !joined.Continued {
-		return w.dropTasks()
-	}
-	keep := w.plan.tasks(units)
-	var errs []error
-	w.tasks = slices.DeleteFunc(w.tasks, func(a *active) bool {
-		if slices.Contains(keep, a.id) {
-			return false
-		}
-		w.leave(a)
-		errs = append(errs, a.close(w.reader))
-		return true
-	})
-	return errors.Join(errs...)
-}
-
-// fill takes over the assigned tasks that do not run yet. A rebalance cuts it
-// short; the stores keep what was restored.
-func (w *worker) fill(ctx context.Context) error {
-	var missing []taskID
-	for _, id := range w.plan.tasks(w.units) {
-		if !slices.ContainsFunc(w.tasks, func(a *active) bool { return a.id == id }) {
-			missing = append(missing, id)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	w.enter(Restoring)
-	bounded, cancel := context.WithCancel(ctx)
-	defer cancel()
-	changed := w.member.Changed()
-	go func() {
-		select {
-		case <-changed:
-			cancel()
-		case <-bounded.Done():
-		}
-	}()
-	tasks, err := w.takeOver(bounded, missing)
-	if err != nil {
-		if bounded.Err() == nil || ctx.Err() != nil {
-			return err
-		}
-		w.log.Info("restore was interrupted by the group", "cause", err)
-		if w.member.Lost() {
-			return w.lost()
-		}
-		return errRebalance
-	}
-	w.tasks, w.epochsAt = append(w.tasks, tasks...), time.Now()
-	slices.SortFunc(w.tasks, func(a, b *active) int { return compareTasks(a.id, b.id) })
-	return nil
+	w.fill()
+	return w.process(ctx)
 }
 
 // startOver forgets everything since the last commit. The producer takes a new
@@ -372,9 +279,15 @@ func (w *worker) dropTasks() error {
 // stop commits, unless an error came before, and lets go of everything.
 func (w *worker) stop(ctx context.Context, cause error) error {
 	var errs []error
+	unsure := w.joining != nil // of the generation
+	w.endJoin(min(2*w.options.Heartbeat, 3*time.Second))
 	if cause == nil {
 		if err := w.commit(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("streams: last commit: %w", err))
+			if unsure && (errors.Is(err, session.ErrFenced) || errors.Is(err, session.ErrAborted)) {
+				w.log.Info("the last commit was refused, as the group was rebalancing", "error", err)
+			} else {
+				errs = append(errs, fmt.Errorf("streams: last commit: %w", err))
+			}
 			cause = err
 		}
 	}
@@ -386,6 +299,7 @@ func (w *worker) stop(ctx context.Context, cause error) error {
 		errs = append(errs, a.close(w.reader))
 	}
 	w.tasks = nil
+	w.keeper.end(true)
 	if err := w.producer.Close(ctx); err != nil && !errors.Is(err, session.ErrFenced) {
 		errs = append(errs, err)
 	}
@@ -415,6 +329,8 @@ func (w *worker) leaves() bool {
 func (w *worker) vanish() {
 	// What a crash leaves is what is on disk; a close error changes nothing.
 	_ = w.dropTasks()
+	w.endJoin(0)
+	w.keeper.end(false)
 	w.producer.Abandon()
 	w.member.Close()
 	w.release()
