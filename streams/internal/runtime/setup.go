@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace/millrace/streams/internal/assign"
 	"github.com/millrace/millrace/streams/internal/topology"
@@ -35,10 +36,11 @@ func (r *run) open(ctx context.Context) error {
 	if r.admin, err = r.adminClient(); err != nil {
 		return err
 	}
-	if r.plan, err = r.prepare(ctx); err != nil {
+	if err = r.muster(ctx); err != nil {
 		return err
 	}
-	return r.muster(ctx)
+	r.plan, err = r.prepare(ctx)
+	return err
 }
 
 // close lets go of what the workers shared.
@@ -130,16 +132,22 @@ func (r *run) claim(number int, p *plan) (assign.Claim, error) {
 	return c, nil
 }
 
-// muster deals with workers that ran here before and are not coming back, since
-// there are fewer now or they were added at run time: as members of the group they
-// would keep their tasks, and their transactions what follows them, until they time
-// out. The folder is locked, so nobody else is behind their names.
+// muster ends what former runs in this folder have left on the cluster. The folder is
+// locked, so nobody else is behind their names.
+//
+// An open transaction would be waited for by whoever asks for the group's offsets, this
+// start included, until it times out. And workers that are not coming back, since there
+// are fewer now or they were added at run time, would keep their tasks until their
+// session is over.
 func (r *run) muster(ctx context.Context) error {
 	if r.folder == nil {
 		return nil
 	}
 	was := r.folder.Workers()
-	if was <= r.options.Workers {
+	if r.options.InstanceID != "" {
+		was = max(was, r.options.Workers) // the name may have been used in a folder that is gone
+	}
+	if was == 0 {
 		return r.remember(r.options.Workers)
 	}
 	cluster, err := session.Connect(ctx, r.clusterOptions(r.app.AppID))
@@ -147,21 +155,30 @@ func (r *run) muster(ctx context.Context) error {
 		return err
 	}
 	defer cluster.Close()
-	for n := r.options.Workers; n < was; n++ {
-		instance, txnID := r.names(n)
+	group, bounded := errgroup.WithContext(ctx)
+	for n := range was {
+		group.Go(func() error { return r.bury(bounded, cluster, n) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return r.folder.SetWorkers(r.options.Workers)
+}
+
+// bury ends what one worker of a former run has left.
+func (r *run) bury(ctx context.Context, cluster *session.Cluster, n int) error {
+	instance, txnID := r.names(n)
+	if n >= r.options.Workers {
 		r.log.Info("a former worker is dismissed", "worker", n, "instance", instance)
 		if err := cluster.Expel(ctx, r.app.AppID, instance); err != nil {
 			return err
 		}
-		p, err := cluster.NewProducer(ctx, session.ProducerOptions{TransactionalID: txnID, Timeout: r.options.TransactionTimeout})
-		if err != nil {
-			return err
-		}
-		if err := p.Close(ctx); err != nil {
-			return err
-		}
 	}
-	return r.folder.SetWorkers(r.options.Workers)
+	p, err := cluster.NewProducer(ctx, session.ProducerOptions{TransactionalID: txnID, Timeout: r.options.TransactionTimeout})
+	if err != nil {
+		return err
+	}
+	return p.Close(ctx)
 }
 
 // remember notes how many workers have names in use.
