@@ -57,8 +57,8 @@ func (b *bench) spec(job, in string, total int64) spec {
 
 // outcome is what one job did.
 type outcome struct {
-	first, half, last, committed mark
-	peakMB                       float64
+	first, middle, last, committed mark
+	peakMB                         float64
 }
 
 // perSecond is the rate between two marks.
@@ -90,7 +90,7 @@ func (b *bench) toTheEnd(ctx context.Context, s spec) (o outcome, err error) {
 	for _, m := range []struct {
 		what string
 		to   *mark
-	}{{"first", &o.first}, {"half", &o.half}, {"last", &o.last}} {
+	}{{"first", &o.first}, {"middle", &o.middle}, {"last", &o.last}} {
 		if *m.to, err = p.await(ctx, m.what); err != nil {
 			return o, err
 		}

@@ -26,20 +26,20 @@ import (
 // jobWord, as first argument, makes this program be one job in a process of its own.
 const jobWord = "job"
 
-// progress tells on standard output when the first record came, half of them had, and the last one.
+// progress tells on standard output when the first record came, one in the middle, and the last one.
 type progress struct {
-	total int64
-	n     atomic.Int64
-	mu    sync.Mutex
-	out   io.Writer
+	middle, total int64
+	n             atomic.Int64
+	mu            sync.Mutex
+	out           io.Writer
 }
 
 func (p *progress) seen() {
 	switch p.n.Add(1) {
 	case 1:
 		p.say("first")
-	case p.total / 2:
-		p.say("half")
+	case p.middle:
+		p.say("middle")
 	case p.total:
 		p.say("last")
 	}
@@ -66,7 +66,7 @@ func beJob(ctx context.Context, s spec, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := &progress{total: s.total, out: out}
+	p := &progress{middle: s.middle, total: s.total, out: out}
 	switch s.engine {
 	case millraceEngine:
 		err = onMillrace(ctx, s, p)

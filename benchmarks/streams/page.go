@@ -36,14 +36,15 @@ func (p *page) goals(b *strings.Builder) {
 		f, _ := figureNamed(p.all, r.figure)
 		other, _ := figureNamed(p.all, r.other())
 		v := r.judge(p.Collected)
-		if r.atLeast.Asked() {
+		if r.judged() {
 			judged++
 			if strings.HasPrefix(v.said, "yes") {
 				reached++
 			}
 		}
+		atLeast, reach := r.goals(f.Unit)
 		fmt.Fprintf(b, "| %s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.what, arrow(f), r.side, p.Cell(r.side, f), r.than, p.Cell(r.than, other),
-			v.ratio, r.atLeast, r.reach, v.said)
+			v.ratio, atLeast, reach, v.said)
 	}
 	fmt.Fprintf(b, "\n%d of %d rows reached.\n", reached, judged)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,7 +26,8 @@ type spec struct {
 	brokers  string
 	in, out  string
 	dir      string // of the state
-	total    int64  // records to read; the middle and the last one are told
+	total    int64  // records to read; the last one is told
+	middle   int64  // number of the record that is told between the first and the last; 0 for half of them
 	workers  int
 	commit   time.Duration
 	cached   bool   // updates are merged until the commit
@@ -37,7 +39,7 @@ type spec struct {
 func (s spec) args() []string {
 	return []string{
 		"engine=" + string(s.engine), "job=" + s.job, "id=" + s.id, "brokers=" + s.brokers, "in=" + s.in, "out=" + s.out, "dir=" + s.dir,
-		"total=" + strconv.FormatInt(s.total, 10), "workers=" + strconv.Itoa(max(1, s.workers)),
+		"total=" + strconv.FormatInt(s.total, 10), "middle=" + strconv.FormatInt(cmp.Or(s.middle, s.total/2), 10), "workers=" + strconv.Itoa(max(1, s.workers)),
 		"commitMs=" + strconv.FormatInt(s.commit.Milliseconds(), 10), "cached=" + strconv.FormatBool(s.cached),
 		"store=" + s.store, "settings=" + s.settings, "profile=" + s.profile,
 	}
@@ -66,6 +68,8 @@ func readSpec(args []string) (spec, error) {
 			s.dir = value
 		case "total":
 			s.total, err = strconv.ParseInt(value, 10, 64)
+		case "middle":
+			s.middle, err = strconv.ParseInt(value, 10, 64)
 		case "workers":
 			s.workers, err = strconv.Atoi(value)
 		case "commitMs":

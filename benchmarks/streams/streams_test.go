@@ -50,7 +50,7 @@ func TestRowsAreMeasured(t *testing.T) {
 // TestSpecTravels: what is written as arguments is read as it was.
 func TestSpecTravels(t *testing.T) {
 	t.Parallel()
-	s := spec{engine: gokaEngine, job: "count", id: "count-1", brokers: "127.0.0.1:1", in: "in", out: "out", dir: "/tmp/a=b", total: 7,
+	s := spec{engine: gokaEngine, job: "count", id: "count-1", brokers: "127.0.0.1:1", in: "in", out: "out", dir: "/tmp/a=b", total: 7, middle: 3,
 		workers: 2, commit: 10 * time.Millisecond, cached: true, store: "pebble", settings: "a:b,c:d", profile: "p"}
 	got, err := readSpec(s.args())
 	if err != nil || got != s {
@@ -69,7 +69,7 @@ func TestMarks(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	out.WriteString("a line of a logger\n")
-	said := &progress{total: 4, out: &out}
+	said := &progress{middle: 2, total: 4, out: &out}
 	for range 4 {
 		said.seen()
 	}

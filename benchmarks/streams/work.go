@@ -37,7 +37,7 @@ func allWork(nexmark bool) []work {
 	if nexmark {
 		return nil
 	}
-	return slices.Concat(jobWork())
+	return slices.Concat(jobWork(), latencyWork(), restartWork(), keysWork())
 }
 
 // names lists what -only knows.

@@ -37,7 +37,7 @@ func NewEvents() *Events { return &Events{x: 42} }
 
 // Next is the next event.
 func (e *Events) Next() *Event {
-	e.x = e.x*1664525 + 1013904223
+	e.Random()
 	v := &e.event
 	v.User = int(e.x >> 8 % Users)
 	v.TimeMs = firstMs + stepMs*e.n
@@ -55,6 +55,12 @@ func (e *Events) Next() *Event {
 	b = strconv.AppendUint(b, uint64(e.x%9999), 10)
 	v.Value = append(b, '}')
 	return v
+}
+
+// Random is the next number that an event would be made of.
+func (e *Events) Random() uint32 {
+	e.x = e.x*1664525 + 1013904223
+	return e.x
 }
 
 // AppendUser appends the key of a user.

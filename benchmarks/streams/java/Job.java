@@ -27,7 +27,7 @@ public final class Job {
             int i = arg.indexOf('=');
             spec.put(arg.substring(0, i), arg.substring(i + 1));
         }
-        Progress progress = new Progress(Long.parseLong(spec.get("total")));
+        Progress progress = new Progress(Long.parseLong(spec.get("middle")), Long.parseLong(spec.get("total")));
         StreamsBuilder builder = new StreamsBuilder();
         clicks(builder, spec, progress);
         KafkaStreams streams = new KafkaStreams(builder.build(), config(spec));
