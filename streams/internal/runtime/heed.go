@@ -12,7 +12,7 @@ func (w *worker) heed() error {
 		}
 	}
 	w.resting = paused
-	w.show()
+	w.announce()
 	return nil
 }
 

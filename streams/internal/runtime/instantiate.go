@@ -29,7 +29,7 @@ func (w *worker) adopt() error {
 	if len(done) > 0 {
 		slices.SortFunc(w.tasks, func(a, b *active) int { return compareTasks(a.id, b.id) })
 		w.aim(w.goal)
-		w.show()
+		w.announce()
 	}
 	if failed != nil {
 		return failed

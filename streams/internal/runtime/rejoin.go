@@ -181,11 +181,11 @@ func (w *worker) fill() {
 		}
 	}
 	w.keeper.want(w.missing(), copies, w.share.Warm, w.share.Close)
-	w.show()
+	w.announce()
 }
 
-// show tells what the worker is doing, if that has changed.
-func (w *worker) show() {
+// announce tells what the worker is doing, if that has changed.
+func (w *worker) announce() {
 	s := Running
 	switch {
 	case w.joining != nil:
