@@ -145,6 +145,7 @@ const (
 	forClose      = "As"
 	forStore      = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Retention"
 	forVersioned  = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig"
+	forTimed      = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig"
 	forProcess    = "As OnError Use"
 	forTimers     = "KeySerde InMemory StoreIn Logged ChangelogConfig"
 	forSuppress   = "As InMemory StoreIn Logged ChangelogConfig OnError MaxRecords MaxBytes FailWhenFull"

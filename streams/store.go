@@ -103,10 +103,17 @@ type KV[K, V any] interface {
 	Put(K, V) error
 	PutWithTime(K, V, time.Time) error
 	Delete(K) error
-	// Range yields rows with from <= key < to in order of the keys' bytes; All
-	// yields all of them. Rows may be written meanwhile.
+	// PutIfAbsent sets a row unless there is one, which it then returns.
+	PutIfAbsent(K, V) (before V, was bool, err error)
+	// Range yields rows with from <= key < to in order of the keys' bytes; Prefix,
+	// those whose key's bytes begin with some; All, all of them. Backward and
+	// AllBackward are Range and All in the opposite order. Rows may be written
+	// meanwhile.
 	Range(from, to K) iter.Seq2[K, V]
+	Backward(from, to K) iter.Seq2[K, V]
+	Prefix(prefix []byte) iter.Seq2[K, V]
 	All() iter.Seq2[K, V]
+	AllBackward() iter.Seq2[K, V]
 }
 
 // VersionedRef is a declared versioned store.

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"encoding/binary"
-	"iter"
 	"time"
 
 	"github.com/millrace/millrace/streams/state"
@@ -113,49 +112,6 @@ func (s *KVStore[K, V]) Delete(k K) (err error) {
 		return s.site.fail(err)
 	}
 	return nil
-}
-
-// All yields all rows in order of their keys' bytes.
-func (s *KVStore[K, V]) All() iter.Seq2[K, V] { return s.scan(nil, nil) }
-
-// Range yields the rows with from <= key < to, compared as bytes.
-func (s *KVStore[K, V]) Range(from, to K) iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		a, err := s.key.Append([]byte{}, &from)
-		if err != nil {
-			s.site.fail(s.store.wrap(err))
-			return
-		}
-		b, err := s.key.Append([]byte{}, &to)
-		if err != nil {
-			s.site.fail(s.store.wrap(err))
-			return
-		}
-		s.scan(a, b)(yield)
-	}
-}
-
-func (s *KVStore[K, V]) scan(from, to []byte) iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for row, err := range s.store.Range(from, to) {
-			if err != nil {
-				s.site.fail(err)
-				return
-			}
-			if s.expired(row.Value) {
-				continue
-			}
-			k, err := s.key.Serde.Decode(row.Key)
-			if err != nil {
-				s.site.fail(s.store.wrap(err))
-				return
-			}
-			v, _, err := s.decode(row.Value)
-			if err != nil || !yield(k, v) {
-				return
-			}
-		}
-	}
 }
 
 // sweep walks over a store again and again, a few rows at a time, and removes what
