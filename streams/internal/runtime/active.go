@@ -55,6 +55,8 @@ type active struct {
 	cancel context.CancelFunc // of the context given to user code
 	record task.Record        // the record being processed
 	made   int64              // records processed since the last commit
+	gauge  *gauge             // nil if nobody watches
+	trace  *trace             // nil if nobody follows the records
 	// dropped is what the task had left out at the last commit.
 	dropped []task.Dropped
 }
@@ -132,6 +134,12 @@ func (a *active) head(i *input) (*session.Record, bool) {
 func (a *active) process(rec *session.Record) error {
 	a.show(rec)
 	a.made++
+	if a.gauge != nil {
+		a.gauge.took(a.record.TimeMs, a.task.StreamTimeMs())
+	}
+	if a.trace != nil {
+		return a.trace.process(a.task, &a.record)
+	}
 	return a.task.Process(&a.record)
 }
 

@@ -61,6 +61,7 @@ func (w *worker) commit(ctx context.Context) error {
 		return err
 	}
 	w.failures = 0
+	w.measured(w.committed)
 	w.progress.Emitted += sent
 	w.progress.Commits++
 	w.progress.Tasks = len(w.tasks)

@@ -63,16 +63,25 @@ func (w *worker) instantiate(a *active, progress []string) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	a.cancel = cancel
 	var out session.Record
+	a.gauge = w.meter.gauge()
+	if w.options.Tracer != nil {
+		a.trace = &trace{Context: ctx, tracer: w.options.Tracer}
+		ctx = a.trace
+	}
 	env := task.Env{
 		AppID: w.plan.app.AppID, Partition: a.id.unit, Progress: progress,
 		Store: func(name string) (state.Store, error) { return w.store(a, name) }, Context: ctx, Wait: w.wait,
 		Now:    func() int64 { return time.Now().UnixMilli() },
 		Commit: func() { w.asked = true },
+		Watch:  w.meter != nil, Around: w.options.Around,
 		Emit: func(o *task.Out) error {
 			out.Topic, out.Partition, out.Time = o.Topic, o.Partition, time.UnixMilli(o.TimeMs)
 			out.Key, out.Value = o.Key, o.Value
 			out.Headers = out.Headers[:0]
-			for _, h := range o.Headers {
+			if a.gauge != nil {
+				a.gauge.emitted++
+			}
+			for _, h := range a.trace.carry(o.Headers) {
 				out.Headers = append(out.Headers, session.Header(h))
 			}
 			return w.producer.Send(w.life, &out, nil)

@@ -66,6 +66,12 @@ func Start(ctx context.Context, app *topology.Topology, cluster Cluster, options
 	}
 	j := &Job{run: r, control: newControl(options.OnJobState), done: make(chan struct{}), cleaned: make(chan struct{}), crew: map[int]*hand{}}
 	j.ctx, j.cancel = context.WithCancel(ctx)
+	r.watched(func() JobState { s, _ := j.control.now(); return s })
+	if err := r.begin(j.ctx); err != nil {
+		j.cancel()
+		r.close()
+		return nil, err
+	}
 	go r.cleanUp(j.ctx, j.cleaned)
 	context.AfterFunc(j.ctx, func() { j.control.enter(JobStopping) })
 	j.mu.Lock()

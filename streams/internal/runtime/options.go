@@ -80,6 +80,16 @@ type Options struct {
 	OnState func(worker int, s State)
 	// OnProgress is called after each commit, on the worker's goroutine.
 	OnProgress func(Progress)
+	// Watchers can see the run's figures. Without any, nothing is measured.
+	Watchers []*Watcher
+	// Around is asked for each node of each task what is to be called around it.
+	Around func(node string) task.Wrapper
+	// Tracer follows records; nil follows none.
+	Tracer Tracer
+	// Beside is what runs as long as the run does: each is called before the
+	// workers start, an error ends the start, and end is called when they have
+	// stopped.
+	Beside []func(context.Context) (end func(), err error)
 	// OnStep is called before each step of each commit, on the worker's
 	// goroutine. An error from it ends the run there and then, as a crash
 	// would: nothing is flushed, aborted or left. It exists for tests of crash

@@ -61,6 +61,7 @@ func (w *worker) serve(ctx context.Context) (n int, hurry bool, err error) {
 			return n, hurry, err
 		}
 	}
+	w.refresh()
 	return n, hurry, spoil(w.commitIfDue())
 }
 
@@ -68,7 +69,9 @@ func (w *worker) serve(ctx context.Context) (n int, hurry bool, err error) {
 func (w *worker) turn(ctx context.Context) (n int, hurry bool, err error) {
 	for _, a := range w.tasks {
 		w.busy = a
+		began := w.meter.now()
 		k, h, err := a.run(budget)
+		a.gauge.ran(began)
 		n, hurry = n+k, hurry || h
 		if err != nil {
 			return n, hurry, spoil(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,8 @@ type run struct {
 	folder   *state.Folder // nil without a StateDir
 	identity string
 	plan     *plan
+	watch    *watch   // nil if nobody watches
+	beside   []func() // ends of what runs beside
 }
 
 // open makes what the workers share.
@@ -45,6 +48,9 @@ func (r *run) open(ctx context.Context) error {
 
 // close lets go of what the workers shared.
 func (r *run) close() {
+	for _, end := range slices.Backward(r.beside) {
+		end()
+	}
 	if r.admin != nil {
 		r.admin.Close()
 	}

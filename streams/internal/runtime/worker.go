@@ -58,8 +58,9 @@ type worker struct {
 	asked     bool            // a task wants a commit now
 	epochsAt  time.Time       // when the epochs of the changelogs were last asked for
 	progress  Progress
-	ended     tally // of tasks that have ended
-	failures  int   // one after the other, without a commit in between
+	meter     *meter // nil if nobody watches
+	ended     tally  // of tasks that have ended
+	failures  int    // one after the other, without a commit in between
 }
 
 // stopTime bounds what a stop may take: the commit that is under way when the
@@ -73,7 +74,7 @@ func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, er
 	w := &worker{
 		number: number, plan: p, options: r.options, folder: r.folder, control: c, parting: new(atomic.Int32),
 		log:      r.log.With("app", p.app.AppID, "worker", number),
-		progress: Progress{Worker: number},
+		progress: Progress{Worker: number}, meter: r.watch.meter(number),
 	}
 	w.life, w.kill = context.WithCancel(context.WithoutCancel(ctx))
 	instance, txnID := r.names(number)
@@ -101,7 +102,7 @@ func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, er
 	}
 	w.reader = w.cluster.NewReader(session.ReaderOptions{BufferBytes: r.options.ReadAhead})
 	w.purge = newPurger(r.admin, r.options.PurgeInterval, w.log)
-	w.keeper = newKeeper(takeover{plan: p, cluster: w.cluster, folder: r.folder, options: r.options.Store, log: w.log}, number, r.options.OnRestore)
+	w.keeper = newKeeper(takeover{plan: p, cluster: w.cluster, folder: r.folder, options: r.options.Store, log: w.log}, number, r.onRestore())
 	return w, nil
 }
 
@@ -117,6 +118,7 @@ func (w *worker) enter(s State) {
 	w.log.Debug("worker", "state", s, "tasks", len(w.tasks))
 	w.state = s
 	w.control.say(w.number, func(st *WorkerStatus) { st.State, st.Tasks, st.generation = s, len(w.tasks), w.joined.Generation.ID })
+	w.shows(s)
 	if w.options.OnState != nil {
 		w.options.OnState(w.number, s)
 	}
@@ -254,6 +256,7 @@ func (w *worker) once(ctx context.Context, join bool) error {
 // startOver forgets everything since the last commit. The producer takes a new
 // epoch when its state is in doubt.
 func (w *worker) startOver(ctx context.Context) error {
+	w.meter.gaveUp()
 	if ctx.Err() != nil {
 		ctx = w.life
 	}
