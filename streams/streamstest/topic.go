@@ -27,25 +27,33 @@ type In[K, V any] struct {
 // A nil pointer, slice or map is null.
 func (d *Driver) In[K, V any](topic string) *In[K, V] {
 	d.helper()
-	return &In[K, V]{d: d, topic: topic, key: d.codec[K](), val: d.codec[V]()}
+	return &In[K, V]{d: d, topic: topic, key: d.codec[K](topic, serde.Key), val: d.codec[V](topic, serde.Value)}
 }
 
-func (d *Driver) codec[T any]() operator.Codec[T] {
+func (d *Driver) codec[T any](topic string, part serde.Part) operator.Codec[T] {
 	d.helper()
 	s, err := d.app.Serde[T]()
 	d.check(err)
+	return codecOf(s, topic, part)
+}
+
+// codecOf is the codec of a serde, bound to the topic if it depends on it.
+func codecOf[T any](s serde.Serde[T], topic string, part serde.Part) operator.Codec[T] {
+	if t, ok := s.(serde.Topical[T]); ok {
+		s = t.ForTopic(topic, part)
+	}
 	return operator.NewCodec(s)
 }
 
 // Keys sets the serde of the keys.
 func (in *In[K, V]) Keys(s serde.Serde[K]) *In[K, V] {
-	in.key = operator.NewCodec(s)
+	in.key = codecOf(s, in.topic, serde.Key)
 	return in
 }
 
 // Values sets the serde of the values.
 func (in *In[K, V]) Values(s serde.Serde[V]) *In[K, V] {
-	in.val = operator.NewCodec(s)
+	in.val = codecOf(s, in.topic, serde.Value)
 	return in
 }
 
@@ -139,18 +147,18 @@ type Out[K, V any] struct {
 // types. Nulls read as the zero value; to tell them apart, ask for pointers.
 func (d *Driver) Out[K, V any](topic string) *Out[K, V] {
 	d.helper()
-	return &Out[K, V]{d: d, topic: topic, key: d.codec[K](), val: d.codec[V]()}
+	return &Out[K, V]{d: d, topic: topic, key: d.codec[K](topic, serde.Key), val: d.codec[V](topic, serde.Value)}
 }
 
 // Keys sets the serde of the keys.
 func (out *Out[K, V]) Keys(s serde.Serde[K]) *Out[K, V] {
-	out.key = operator.NewCodec(s)
+	out.key = codecOf(s, out.topic, serde.Key)
 	return out
 }
 
 // Values sets the serde of the values.
 func (out *Out[K, V]) Values(s serde.Serde[V]) *Out[K, V] {
-	out.val = operator.NewCodec(s)
+	out.val = codecOf(s, out.topic, serde.Value)
 	return out
 }
 
@@ -197,7 +205,7 @@ func (out *Out[K, V]) since(seq int64) []streams.Record[K, V] {
 // its keys as []byte, 8 bytes of the window's start and the key.
 func (d *Driver) Rows[K, V any](store string) []streams.Record[K, V] {
 	d.helper()
-	key, val := d.codec[K](), d.codec[V]()
+	key, val := d.codec[K](store, serde.Key), d.codec[V](store, serde.Value)
 	type row struct {
 		key []byte
 		streams.Record[K, V]
