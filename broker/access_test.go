@@ -64,8 +64,9 @@ func TestNothingSucceedsWithoutAuthorization(t *testing.T) {
 			t.Errorf("%s version %d of %s: %s", c.API, c.Version, c.Client, s)
 		}
 	})
-	// ListTransactions has no refusal: what may not be described is left out, and succeeded looks for rows.
+	// ListTransactions and ListGroups have no refusal: what may not be described is left out, and succeeded looks for rows.
 	checked[kmsg.ListTransactions.Int16()] = true
+	checked[kmsg.ListGroups.Int16()] = true
 	for key := range asked {
 		if !checked[key] {
 			t.Errorf("%s was never refused", kmsg.NameForKey(key))
@@ -95,6 +96,10 @@ func succeeded(resp kmsg.Response) string {
 	case *kmsg.ListTransactionsResponse:
 		for _, t := range r.TransactionStates {
 			return t.TransactionalID + " was listed"
+		}
+	case *kmsg.ListGroupsResponse:
+		for _, g := range r.Groups {
+			return g.Group + " was listed"
 		}
 	case *kmsg.CreateTopicsResponse:
 		for _, t := range r.Topics {

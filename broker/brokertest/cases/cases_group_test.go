@@ -119,6 +119,17 @@ func offsetMetadata(tg *target) {
 	}
 }
 
+// addOffsets says that the transaction will have offsets of a group, as version 1 must.
+func (x *txn) addOffsets(group string) {
+	x.tg.Helper()
+	x.retry("AddOffsetsToTxn", func() int16 {
+		req := kmsg.NewPtrAddOffsetsToTxnRequest()
+		req.Version = 3
+		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = x.id, x.pid, x.epoch, group
+		return x.coord.do(req).(*kmsg.AddOffsetsToTxnResponse).ErrorCode
+	})
+}
+
 // plainWins stages 10 in a transaction, commits 20 outside of it, then commits the transaction. The rule, Kafka's own:
 // the record with the higher log offset wins, so 20.
 func plainWins(tg *target, version int, between func(x *txn)) {
@@ -126,12 +137,7 @@ func plainWins(tg *target, version int, between func(x *txn)) {
 	x := tg.txn(version, "x").init()
 	w := tg.coordinator(0, group)
 	if version == 1 {
-		x.retry("AddOffsetsToTxn", func() int16 {
-			req := kmsg.NewPtrAddOffsetsToTxnRequest()
-			req.Version = 3
-			req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = x.id, x.pid, x.epoch, group
-			return x.coord.do(req).(*kmsg.AddOffsetsToTxnResponse).ErrorCode
-		})
+		x.addOffsets(group)
 	}
 	x.retry("TxnOffsetCommit", func() int16 {
 		req := kmsg.NewPtrTxnOffsetCommitRequest()

@@ -49,6 +49,7 @@ func all() []testCase {
 	cs = append(cs, groupCases...)
 	cs = append(cs, storageCases...)
 	cs = append(cs, cleanCases...)
+	cs = append(cs, memberCases...)
 	return cs
 }
 

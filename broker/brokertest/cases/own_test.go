@@ -12,5 +12,7 @@ import (
 // reach another.
 func startOwn(t *testing.T) ownBroker {
 	return brokertest.StartNode(t, brokertest.CleanEvery(30*time.Millisecond),
-		brokertest.Configure(func(c *broker.Config) { c.GroupInitialRebalanceDelay = time.Millisecond }))
+		brokertest.Configure(func(c *broker.Config) {
+			c.GroupInitialRebalanceDelay, c.GroupMinSessionTimeout = time.Millisecond, 100*time.Millisecond
+		}))
 }

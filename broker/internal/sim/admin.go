@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -10,9 +9,6 @@ import (
 
 // admin makes the topics, as an operator's tool does.
 type admin struct{ *process }
-
-// segmentBytes is so small that logs have many segments; the broker's own limits allow no less for what clients send.
-const segmentBytes = 3000
 
 // create makes a topic and calls done when it exists.
 func (a *admin) create(topic string, n int32, config map[string]string, done func()) {
@@ -41,9 +37,4 @@ func (a *admin) create(topic string, n int32, config map[string]string, done fun
 		}
 		a.after(a.w.between(5*time.Millisecond, 50*time.Millisecond), "create again", func() { a.create(topic, n, config, done) })
 	})
-}
-
-// smallSegments keeps everything, in many segments.
-func smallSegments() map[string]string {
-	return map[string]string{"internal.segment.bytes": strconv.Itoa(segmentBytes), "retention.ms": "-1", "index.interval.bytes": "300"}
 }

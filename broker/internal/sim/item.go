@@ -36,6 +36,20 @@ const (
 
 func (f fate) String() string { return [...]string{"undecided", "committed", "aborted"}[f] }
 
+// txn is one transaction of a client, as its client sees it.
+type txn struct {
+	id    string // transactional id
+	items []*item
+	// asked says that a commit was sent while its producer was the newest of its id. Before that it must never be committed.
+	asked bool
+	// ended is what the client was told.
+	ended fate
+	fate  fate // what markers say
+	// A copy moves the group's position of a partition of the input from one offset to another.
+	part        int32
+	from, moves int64
+}
+
 // written is the time of all records: so far back that no clock of a node takes it for a time to come.
 var written = epoch.AddDate(-1, 0, 0)
 

@@ -4,20 +4,6 @@ import (
 	"slices"
 )
 
-// txn is one transaction of a client, as its client sees it.
-type txn struct {
-	id    string // transactional id
-	items []*item
-	// asked says that a commit was sent while its producer was the newest of its id. Before that it must never be committed.
-	asked bool
-	// ended is what the client was told.
-	ended fate
-	fate  fate // what markers say
-	// A copy moves the group's position of a partition of the input from one offset to another.
-	part        int32
-	from, moves int64
-}
-
 // topicName of an internal name that the oracle knows things about.
 const (
 	input  = "in"

@@ -179,8 +179,8 @@ var All = []Mutation{
 	{"aborted-hides", "the record of an aborted transaction takes the place of the committed one", []Edit{
 		{"broker/internal/compact/txns.go", "		a.seen = true\n		return true, nil\n", "		a.seen = true\n		return false, nil\n"},
 	}},
-	{"commit-marker-removed", "compaction takes the marker and leaves the records", []Edit{
-		{"broker/internal/compact/txns.go", "		needless = !t.committed[m.ProducerID]\n", "		needless = true\n"},
+	{"tombstones-at-once", "compaction takes a deletion away before readers can have seen it", []Edit{
+		{"broker/internal/compact/filter.go", "r.Value == nil && f.expired:", "r.Value == nil:"},
 	}},
 	{"unclean-start-untold", "the leader epoch does not tell that a relaxed topic lost its end", []Edit{
 		{"broker/unclean.go", "	if s.flusher.Clean() {\n", "	if s != nil {\n"},
