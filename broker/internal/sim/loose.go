@@ -1,45 +1,9 @@
 package sim
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/millrace/millrace/broker/internal/partition"
 	"github.com/millrace/millrace/core/record"
 )
-
-// relaxed is a topic in which what is outside of transactions is acknowledged from the page cache.
-const relaxed = "relaxed"
-
-// bounds are how much of the relaxed topic a power cut may take.
-type bounds struct {
-	mode     string
-	messages int64         // less than so many records, 0 for any
-	after    time.Duration // what is older, 0 for whatever
-}
-
-func newBounds(w *world) bounds {
-	b := bounds{mode: "os"}
-	if w.chance(2) {
-		b.mode, b.after = "interval", w.between(5*time.Millisecond, 300*time.Millisecond)
-	}
-	if w.chance(2) {
-		b.messages = 2 + w.rng.Int64N(10)
-	}
-	return b
-}
-
-func (b bounds) settings() map[string]string {
-	c := smallSegments()
-	c["millrace.durability"] = b.mode
-	if b.messages > 0 {
-		c["flush.messages"] = strconv.FormatInt(b.messages, 10)
-	}
-	if b.after > 0 {
-		c["flush.ms"] = strconv.FormatInt(max(b.after.Milliseconds(), 1), 10)
-	}
-	return c
-}
 
 // reopened holds a relaxed partition of a new run against what was seen of it. After a power cut its end may be missing: nothing out of
 // the middle, nothing of a transaction that was acknowledged, not more than the bounds allow, and the leader epoch tells of it.
