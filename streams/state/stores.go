@@ -100,9 +100,6 @@ func open(engine Engine, dir string, log *slog.Logger) (Image, error) {
 	}
 	if engine.Name() != GoLevelDB().Name() {
 		dir = filepath.Join(dir, engine.Name())
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("state: %w", err)
-		}
 	}
 	img, err := engine.Open(dir)
 	if !errors.Is(err, ErrCorrupt) {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -12,14 +14,23 @@ import (
 // errShut is what the file system of an abandoned database answers.
 var errShut = errors.New("pebble: the store was given up")
 
-// gate is the file system of one database, with a switch that keeps it from
-// changing the folder ever again. Pebble answers some failures, of which a full disk
-// is one, with a panic that leaves its locks held: such a database cannot be closed,
-// and a compaction of it may still be running. Behind a shut gate that is harmless
-// to whoever opens the folder next. Files that are open stay so: their names are
-// gone by then.
+// gate is the file system of one database. It does two things for the failures that
+// Pebble has no way out of.
+//
+// One: Pebble panics, with locks in a state from which nothing recovers, when it
+// cannot create, write, sync or close its write-ahead log, of which a full disk is a
+// cause. So a running database never hears of that: the failure is noted, the image
+// fails with it, and the log takes what comes and forgets it. Nothing of it is
+// acknowledged to anybody.
+//
+// Two: a database that has failed may not be able to close soon, and a compaction of
+// it may still be running. The gate can be shut: from then on the database changes
+// nothing in the folder, and whoever opens that next is not disturbed. Files that are
+// open stay so: their names are gone by then.
 type gate struct {
 	vfs.FS
+	note func(error)
+	live atomic.Bool // the database is open
 
 	mu    sync.RWMutex // held for reading while a name changes
 	shut  bool
@@ -58,7 +69,7 @@ func (g *gate) pass(f func() error) error {
 // Create implements vfs.FS.
 func (g *gate) Create(name string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
 	err = g.pass(func() error { f, err = g.FS.Create(name, c); return err })
-	return f, err
+	return g.made(name, f, err)
 }
 
 // OpenReadWrite implements vfs.FS.
@@ -70,7 +81,31 @@ func (g *gate) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.O
 // ReuseForWrite implements vfs.FS.
 func (g *gate) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (f vfs.File, err error) {
 	err = g.pass(func() error { f, err = g.FS.ReuseForWrite(from, to, c); return err })
-	return f, err
+	return g.made(to, f, err)
+}
+
+// made is a new file; that of a log does not fail once the database is open.
+func (g *gate) made(name string, f vfs.File, err error) (vfs.File, error) {
+	if !strings.HasSuffix(name, ".log") {
+		return f, err
+	}
+	if err != nil {
+		if !g.live.Load() {
+			return nil, err
+		}
+		g.note(err)
+		return &logFile{File: vfs.NewMemFile(nil), gate: g, lost: true}, nil
+	}
+	return &logFile{File: f, gate: g}, nil
+}
+
+// OpenDir implements vfs.FS. The folder is synced when a log is new.
+func (g *gate) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &folder{f, g}, nil
 }
 
 // Link implements vfs.FS.

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -36,6 +37,7 @@ type image struct {
 	dir      string
 	db       *pebble.DB
 	gate     *gate
+	held     *pebble.Lock // released by the gate
 	listener *listener
 	position state.Position
 	closed   bool
@@ -48,17 +50,23 @@ var _ state.Image = (*image)(nil)
 func (s *image) open() (err error) {
 	s.gate = &gate{FS: s.engine.fs}
 	s.listener = &listener{gate: s.gate, failed: make(chan struct{})}
+	s.gate.note = s.listener.note
 	s.closed = false
-	caches := take(s.engine.options)
+	if err := s.lock(); err != nil {
+		return err
+	}
+	settings := s.engine.settings(take(s.engine.options), s.gate, s.listener)
+	settings.Lock = s.held
 	err = guard(func() (err error) {
-		s.db, err = pebble.Open(s.dir, s.engine.settings(caches, s.gate, s.listener))
+		s.db, err = pebble.Open(s.dir, settings)
 		return err
 	})
 	if err == nil {
+		s.gate.live.Store(true)
 		err = s.listener.failure()
 	}
 	if err != nil {
-		err = s.fail("open", err)
+		err = s.unopened(err)
 		if s.db == nil {
 			give(s.engine.options)
 			return errors.Join(err, s.gate.close())
@@ -71,6 +79,54 @@ func (s *image) open() (err error) {
 		return errors.Join(err, s.shut())
 	}
 	return nil
+}
+
+// lock takes the folder, so that what fails afterwards is not that somebody has it.
+func (s *image) lock() (err error) {
+	if err := s.make(s.dir); err != nil {
+		return s.fail("open", err)
+	}
+	if s.held, err = pebble.LockDirectory(s.dir, s.gate); err != nil {
+		return errors.Join(s.fail("open", err), s.gate.close())
+	}
+	return nil
+}
+
+// make makes a folder, and those above it, so that they survive a power cut.
+func (s *image) make(dir string) error {
+	if _, err := s.gate.Stat(dir); err == nil {
+		return nil
+	}
+	above := s.gate.PathDir(dir)
+	if above != dir && above != "." {
+		if err := s.make(above); err != nil {
+			return err
+		}
+	}
+	if err := s.gate.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	d, err := s.gate.OpenDir(above)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// unopened says what it means that a folder does not open. Pebble has many words for
+// files that do not fit together; if the system has none about it, it is damage.
+func (s *image) unopened(err error) error {
+	said := s.fail("open", err)
+	if errors.Is(said, state.ErrNoRoom) || errors.Is(said, state.ErrCorrupt) {
+		return said
+	}
+	if strings.Contains(err.Error(), "unknown format major version") {
+		return fmt.Errorf("%w: %s: %w", state.ErrNewerFormat, s.dir, err)
+	}
+	if code, ok := errors.AsType[syscall.Errno](err); ok && code != syscall.ENOENT {
+		return said
+	}
+	return fmt.Errorf("%w: %w", state.ErrCorrupt, said)
 }
 
 // load checks the format, writes it into a new store, and reads the position.
@@ -313,7 +369,7 @@ func (s *image) shut() error {
 }
 
 func (s *image) remove() error {
-	if err := os.RemoveAll(s.dir); err != nil {
+	if err := s.engine.fs.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("state: remove store %s: %w", s.dir, err)
 	}
 	return nil
