@@ -98,6 +98,10 @@ func (b *Builder) Append(timestampMs int64, key, value []byte, headers []Header)
 	b.count++
 }
 
+// SetProducer says who the batch is from, for a producer that knows its sequence only when the batch is about to go out. It
+// replaces what Reset was given.
+func (b *Builder) SetProducer(p Producer) { b.producer, b.hasProducer = p, true }
+
 // Count is how many records the batch has so far.
 func (b *Builder) Count() int { return int(b.count) }
 

@@ -38,9 +38,7 @@ func (o ClusterOptions) Validate() error {
 	return nil
 }
 
-// Cluster is a connection to a Kafka-protocol cluster, for everything except
-// transactional produce requests, which need a client of their own per
-// producer. It is safe for concurrent use.
+// Cluster is a connection to a Kafka-protocol cluster. It is safe for concurrent use.
 type Cluster struct {
 	options ClusterOptions
 	client  *kgo.Client
@@ -75,9 +73,11 @@ func Connect(ctx context.Context, options ClusterOptions) (*Cluster, error) {
 	if c.txnV2 {
 		return c, nil
 	}
-	// Version 5 of TxnOffsetCommit means that its sender speaks transaction
-	// version 2, so it must not be used here.
+	// From these versions on, a request means that its sender speaks transaction
+	// version 2, so they must not be used here.
 	versions := kversion.Tip()
+	versions.SetMaxKeyVersion(int16(kmsg.Produce), 11)
+	versions.SetMaxKeyVersion(int16(kmsg.EndTxn), 4)
 	versions.SetMaxKeyVersion(int16(kmsg.TxnOffsetCommit), 4)
 	c.client.Close()
 	if c.client, err = kgo.NewClient(append(c.clientOptions(), kgo.MaxVersions(versions))...); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -37,7 +36,7 @@ func (p *Producer) Commit(ctx context.Context, offsets Offsets, by Generation) e
 	if err := p.step(StepEnd); err != nil {
 		return err
 	}
-	if err := p.client.EndTransaction(bounded, kgo.TryCommit); err != nil {
+	if err := p.sender.end(bounded, true); err != nil {
 		return p.unfinished(ctx, ending(err))
 	}
 	p.finish()
@@ -49,11 +48,8 @@ func (p *Producer) prepare(ctx context.Context, offsets Offsets, by Generation) 
 	if err := p.step(StepFlush); err != nil {
 		return err
 	}
-	if err := p.client.Flush(ctx); err != nil {
-		return before("flush", err)
-	}
-	if failed := p.failure.Load(); failed != nil {
-		return before("send", *failed)
+	if err := p.deliver(ctx); err != nil {
+		return err
 	}
 	if err := p.step(StepOffsets); err != nil {
 		return err
@@ -61,12 +57,18 @@ func (p *Producer) prepare(ctx context.Context, offsets Offsets, by Generation) 
 	if len(offsets) == 0 {
 		return nil
 	}
-	id, epoch, err := p.client.ProducerID(ctx)
-	if err != nil {
-		return before("producer id", err)
-	}
-	t := txnOffsets{cluster: p.cluster, id: p.options.TransactionalID, producer: id, epoch: epoch, by: by}
+	t := txnOffsets{cluster: p.cluster, id: p.options.TransactionalID, producer: p.sender.id, epoch: p.sender.epoch, by: by}
 	return before("commit offsets in transaction", t.send(ctx, offsets))
+}
+
+// deliver waits until all records are acknowledged, after sending those held back.
+func (p *Producer) deliver(ctx context.Context) error {
+	if p.failed != nil {
+		return before("send", p.failed)
+	}
+	p.sealAll()
+	p.sender.release()
+	return before("send", p.sender.flush(ctx))
 }
 
 // errCrash marks an error of OnStep: the transaction is left as it is.
@@ -119,13 +121,16 @@ func (p *Producer) Abort(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
-	if p.options.Mode != ExactlyOnce {
-		return p.abortLoose(bounded)
+	// Whatever has an unknown fate, or may not have been ended, is fenced by the
+	// next epoch.
+	if !p.sender.drain(bounded) {
+		return p.Renew(ctx)
 	}
-	err := p.client.AbortBufferedRecords(bounded)
-	if err == nil {
-		err = p.client.EndTransaction(bounded, kgo.TryAbort)
+	if p.options.Mode != ExactlyOnce || !p.sender.touched {
+		p.finish()
+		return nil
 	}
+	err := p.sender.end(bounded, false)
 	if err == nil {
 		p.finish()
 		return nil

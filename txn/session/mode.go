@@ -66,21 +66,6 @@ func (p *Producer) commitLoose(ctx context.Context, offsets Offsets, by Generati
 	return p.step(StepDone)
 }
 
-// deliver waits until all records are acknowledged, after sending those held back.
-func (p *Producer) deliver(ctx context.Context) error {
-	for _, o := range p.held {
-		p.client.Produce(p.limit, &o.record, o.done)
-	}
-	p.held = p.held[:0]
-	if err := p.client.Flush(ctx); err != nil {
-		return before("flush", err)
-	}
-	if failed := p.failure.Load(); failed != nil {
-		return before("send", *failed)
-	}
-	return nil
-}
-
 // Flush waits until what was sent is acknowledged, at least once: whoever calls it
 // between two records knows that the second is not there without the first. In the
 // other modes nothing is visible before the commit, and Flush does nothing.
@@ -104,13 +89,3 @@ func (p *Producer) Mark(ctx context.Context, offsets Offsets, by Generation) err
 // not gone out are forgotten, an open transaction is left to its timeout or to the
 // next producer with its id.
 func (p *Producer) Abandon() { p.drop() }
-
-// abortLoose forgets what has not gone out. What has cannot be taken back; that it has
-// arrived is waited for, so that nothing of it comes after what is sent next.
-func (p *Producer) abortLoose(ctx context.Context) error {
-	if err := p.client.AbortBufferedRecords(ctx); err != nil {
-		return p.Renew(ctx)
-	}
-	p.finish()
-	return nil
-}

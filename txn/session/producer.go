@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/millrace/millrace/core/partition"
+	"github.com/millrace/millrace/core/record"
 )
 
 // ProducerOptions describe a transactional producer.
@@ -68,22 +69,22 @@ type Producer struct {
 	cluster *Cluster
 	options ProducerOptions
 
-	client *kgo.Client
-	open   bool // a transaction is open
-	// limit bounds the delivery of its records. The client's own delivery
-	// timeout will not do: it counts from the record's timestamp, and a record
-	// of 2001 would be late before it is sent.
+	sender *sender
+	topics map[string]*written
+	last   *written // the topic of the last record
+	asked  time.Time
+	filled []*lane // lanes with a parcel that is being filled
+
+	open bool // a transaction is open
+	// limit bounds the delivery of its records.
 	limit   context.Context
 	unlimit context.CancelFunc
-	begun   time.Time   // when it was opened
-	sent    int64       // records of it
-	broken  error       // set: Renew is needed
-	chunk   []byte      // bytes of sent records; see keep
-	full    [][]byte    // filled chunks of this transaction
-	spare   [][]byte    // chunks of earlier transactions, to be filled again
-	held    []*outgoing // records of AtMostOnce, until the offsets are committed
-	failure atomic.Pointer[error]
-	pool    sync.Pool
+	begun   time.Time // when it was opened; no two at the same time
+	sent    int64     // records of it
+	broken  error     // set: Renew is needed
+	failed  error     // of a record that never got to the sender
+	headers []record.Header
+	names   []byte // of headers
 }
 
 // NewProducer opens a producer: from now on, any earlier one with the same
@@ -96,11 +97,6 @@ func (c *Cluster) NewProducer(ctx context.Context, options ProducerOptions) (*Pr
 		options.Timeout = defaultTimeout
 	}
 	p := &Producer{cluster: c, options: options}
-	p.pool.New = func() any {
-		o := &outgoing{producer: p}
-		o.done = o.acknowledged
-		return o
-	}
 	if err := p.Renew(ctx); err != nil {
 		return nil, err
 	}
@@ -112,58 +108,35 @@ func (c *Cluster) NewProducer(ctx context.Context, options ProducerOptions) (*Pr
 // commit is settled afterwards.
 func (p *Producer) Renew(ctx context.Context) error {
 	p.drop()
-	opts := p.cluster.clientOptions()
+	req := kmsg.NewPtrInitProducerIDRequest()
+	var txnID *string
 	if p.options.Mode == ExactlyOnce {
-		opts = append(opts, kgo.TransactionalID(p.options.TransactionalID), kgo.TransactionTimeout(p.options.Timeout))
+		id := p.options.TransactionalID
+		txnID = &id
+		req.TransactionalID, req.TransactionTimeoutMillis = txnID, int32(p.options.Timeout.Milliseconds())
 	}
-	client, err := kgo.NewClient(append(opts,
-		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(choosePartition)),
-		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.MaxBufferedRecords(200_000),
-		kgo.MaxBufferedBytes(64<<20),
-	)...)
-	if err != nil {
-		return fmt.Errorf("session: transactional id %s: %w", p.options.TransactionalID, err)
-	}
-	err = p.cluster.retry(ctx, func() error {
-		_, _, err := client.ProducerID(ctx)
-		return err
+	var resp *kmsg.InitProducerIDResponse
+	err := p.cluster.retry(ctx, func() (err error) {
+		if resp, err = req.RequestWith(ctx, p.cluster.client); err != nil {
+			return err
+		}
+		return kerr.ErrorForCode(resp.ErrorCode)
 	})
 	if err != nil {
-		client.Close()
 		p.broken = fmt.Errorf("session: transactional id %s: init producer id: %w", p.options.TransactionalID, err)
 		return p.broken
 	}
-	p.client, p.broken = client, nil
+	p.sender = newSender(p.cluster, txnID, resp.ProducerID, resp.ProducerEpoch)
+	p.topics, p.last, p.broken = map[string]*written{}, nil, nil
 	return nil
 }
 
-// drop lets go of the client without ending its transaction.
+// drop lets go of the sender without ending its transaction. Requests that are on
+// their way are given up: the next epoch fences them.
 func (p *Producer) drop() {
-	if p.client != nil {
-		p.client.UnsafeAbortBufferedRecords()
-		p.client.Close()
-		p.client = nil
-	}
 	p.broken = fmt.Errorf("%w: transactional id %s", ErrClosed, p.options.TransactionalID)
 	p.finish()
-	// Requests of the old client may still be reading the old chunks.
-	p.chunk, p.spare = nil, nil
-}
-
-// choosePartition respects an explicit partition and else hashes the key.
-func choosePartition(string) func(*kgo.Record, int) int {
-	next := -1
-	return func(r *kgo.Record, n int) int {
-		switch {
-		case r.Partition >= 0:
-			return int(r.Partition)
-		case r.Key == nil:
-			next = (next + 1) % n
-			return next
-		}
-		return int(partition.ForKey(r.Key, int32(n)))
-	}
+	p.sender, p.last = nil, nil
 }
 
 // Sent is how many records the open transaction has.
@@ -192,109 +165,149 @@ func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 		return p.broken
 	}
 	if !p.open {
-		if err := p.begin(ctx); err != nil {
-			return err
-		}
-	}
-	o := p.pool.Get().(*outgoing)
-	o.ack = ack
-	o.record = kgo.Record{
-		Topic: r.Topic, Partition: r.Partition,
-		Key: p.keep(r.Key), Value: p.keep(r.Value),
-		Headers: o.record.Headers[:0], Timestamp: r.Time,
-	}
-	for _, h := range r.Headers {
-		o.record.Headers = append(o.record.Headers, kgo.RecordHeader{Key: h.Key, Value: p.keep(h.Value)})
+		p.begin(ctx)
 	}
 	p.sent++
-	if p.options.Mode == AtMostOnce {
-		p.held = append(p.held, o)
+	l, err := p.lane(r)
+	if err != nil {
+		p.failed = err // the first one keeps: nothing is sent after it
+	}
+	if p.failed != nil {
 		return nil
 	}
-	p.client.Produce(p.limit, &o.record, o.done)
+	ms := r.Time.UnixMilli()
+	if r.Time.IsZero() {
+		ms = time.Now().UnixMilli()
+	}
+	headers, size := p.headersOf(r)
+	size += len(r.Key) + len(r.Value) + recordOverhead
+	if l.fill != nil && !l.fill.room(size, l.most) {
+		p.seal(l)
+	}
+	if l.fill == nil {
+		l.fill = p.sender.empty()
+		p.filled = append(p.filled, l)
+	}
+	l.fill.add(ms, r, headers, ack)
+	if (l.begun != p.begun || l.fill.builder.Size() >= eagerBytes) && p.sender.idle.Load() {
+		p.seal(l)
+	}
 	return nil
 }
+
+// Push hands over what was sent so far, if nothing else is on its way: for an owner
+// who has nothing more to send now, and whose records are visible before the commit.
+func (p *Producer) Push() {
+	if p.broken == nil && p.open && p.sender.idle.Load() {
+		p.sealAll()
+	}
+}
+
+// recordOverhead is what a record takes beside its bytes, at most: lengths, deltas,
+// attributes.
+const recordOverhead = 40
+
+// eagerBytes is how much a parcel must have to be sent although it is not full, when
+// nothing else is on its way. The first record of a lane in a transaction goes at once
+// then: its partition joins the transaction while others are still being processed.
+const eagerBytes = 64 << 10
 
 // begin opens a transaction, or what stands in its place.
-func (p *Producer) begin(ctx context.Context) error {
-	if p.options.Mode != ExactlyOnce {
-		p.limit, p.unlimit = context.WithCancel(ctx)
-		p.open, p.begun = true, time.Now()
-		return nil
-	}
-	if err := p.client.BeginTransaction(); err != nil {
-		p.broken = before("begin", err)
-		return p.broken
-	}
+func (p *Producer) begin(ctx context.Context) {
 	p.open, p.begun = true, time.Now()
-	p.limit, p.unlimit = context.WithDeadline(ctx, p.begun.Add(p.options.Timeout))
-	return nil
+	if p.options.Mode == ExactlyOnce {
+		p.limit, p.unlimit = context.WithDeadline(ctx, p.begun.Add(p.options.Timeout))
+	} else {
+		p.limit, p.unlimit = context.WithCancel(ctx)
+	}
+	if p.begun.Sub(p.asked) > metadataAge {
+		p.asked = p.begun
+		for _, w := range p.topics {
+			w.old = true
+		}
+	}
+	p.sender.begin(p.limit, p.options.Mode == AtMostOnce)
 }
 
-// outgoing is a record on its way; it is reused once acknowledged.
-type outgoing struct {
-	record   kgo.Record
-	producer *Producer
-	ack      *Ack
-	done     func(*kgo.Record, error)
+// lane finds out where a record goes.
+func (p *Producer) lane(r *Record) (*lane, error) {
+	w := p.last
+	if w == nil || w.name != r.Topic || w.old {
+		if p.failed != nil {
+			return nil, p.failed
+		}
+		var err error
+		if w, err = p.topic(r.Topic); err != nil {
+			return nil, err
+		}
+		p.last = w
+	}
+	return w.route(r)
 }
 
-func (o *outgoing) acknowledged(r *kgo.Record, err error) {
-	p := o.producer
+func (p *Producer) topic(name string) (*written, error) {
+	w := p.topics[name]
+	if w != nil && !w.old {
+		return w, nil
+	}
+	t, err := p.sender.ask(p.limit, name)
 	if err != nil {
-		err = fmt.Errorf("produce to %s partition %d: %w", r.Topic, r.Partition, err)
-		p.failure.CompareAndSwap(nil, &err)
-	} else if o.ack != nil {
-		o.ack.next.Store(r.Offset + 1)
+		return nil, err
 	}
-	o.ack = nil
-	p.pool.Put(o)
+	if w == nil {
+		w = &written{name: name}
+		p.topics[name] = w
+	}
+	p.sender.learn(w, t)
+	return w, nil
 }
 
-const chunkSize = 256 << 10
-
-// keep copies bytes into a chunk that lives until the transaction is over. Nil
-// stays nil.
-func (p *Producer) keep(b []byte) []byte {
-	if b == nil {
-		return nil
+// headersOf gives a record's headers as a batch takes them.
+func (p *Producer) headersOf(r *Record) (headers []record.Header, size int) {
+	if len(r.Headers) == 0 {
+		return nil, 0
 	}
-	if len(b) > chunkSize/4 {
-		return append(make([]byte, 0, len(b)), b...)
+	p.headers, p.names = p.headers[:0], p.names[:0]
+	for _, h := range r.Headers {
+		p.names = append(p.names, h.Key...)
 	}
-	if len(p.chunk)+len(b) > cap(p.chunk) {
-		p.nextChunk()
+	at := 0
+	for _, h := range r.Headers {
+		p.headers = append(p.headers, record.Header{Key: p.names[at : at+len(h.Key)], Value: h.Value})
+		at += len(h.Key)
+		size += len(h.Key) + len(h.Value) + 2*5
 	}
-	at := len(p.chunk)
-	p.chunk = append(p.chunk, b...)
-	return p.chunk[at:len(p.chunk):len(p.chunk)]
+	return p.headers, size
 }
 
-func (p *Producer) nextChunk() {
-	if cap(p.chunk) > 0 {
-		p.full = append(p.full, p.chunk)
+// seal hands the parcel of a lane over.
+func (p *Producer) seal(l *lane) {
+	full := l.fill
+	l.fill, l.begun = nil, p.begun
+	p.filled = slices.DeleteFunc(p.filled, func(f *lane) bool { return f == l })
+	if p.sender.post(l, full) {
+		p.sender.room()
 	}
-	if n := len(p.spare); n > 0 {
-		p.chunk, p.spare = p.spare[n-1][:0], p.spare[:n-1]
-		return
-	}
-	p.chunk = make([]byte, 0, chunkSize)
 }
 
-// finish forgets the transaction. All of its records are acknowledged, so the
-// chunks are free.
+// sealAll hands over what is there.
+func (p *Producer) sealAll() {
+	for len(p.filled) > 0 {
+		p.seal(p.filled[len(p.filled)-1])
+	}
+}
+
+// finish forgets the transaction.
 func (p *Producer) finish() {
 	if p.open {
 		p.unlimit()
 	}
-	p.open, p.sent = false, 0
-	clear(p.held)
-	p.held = p.held[:0]
-	p.failure.Store(nil)
-	p.spare = append(p.spare, p.full...)
-	clear(p.full)
-	p.full = p.full[:0]
-	p.chunk = p.chunk[:0]
+	for _, l := range p.filled {
+		l.fill = nil
+	}
+	clear(p.filled)
+	p.filled = p.filled[:0]
+	p.open, p.sent, p.failed = false, 0, nil
 }
 
 // Close lets go of the producer. An open transaction is aborted.
