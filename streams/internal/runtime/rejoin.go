@@ -124,6 +124,7 @@ func (w *worker) arriveIn() error {
 	claimed := w.balancer.claim.Units
 	w.joined, w.units, w.share, w.reached = j.joined, share.Units, share, 0
 	w.control.say(w.number, func(s *WorkerStatus) { s.generation, s.reached = j.joined.Generation.ID, 0 })
+	w.desk.learn(j.joined.Generation.ID, share.Map)
 	w.log.Info("joined", "generation", j.joined.Generation.ID, "units", share.Units, "standbys", share.Standbys, "warming", share.Warm)
 	if j.joined.Continued {
 		err = w.giveUp()
@@ -174,18 +175,28 @@ func (w *worker) missing() []taskID {
 // fill has the keeper restore the assigned tasks that do not run yet, and keep the
 // copies.
 func (w *worker) fill() {
+	w.keeper.want(w.missing(), w.copies(), w.share.Warm, w.share.Close)
+	w.announce()
+}
+
+// copies are the tasks of whose stores this worker keeps copies.
+func (w *worker) copies() []taskID {
 	var copies []taskID
 	for _, id := range w.plan.tasks(slices.Concat(w.share.Standbys, w.share.Warm)) {
 		if w.plan.logged(id) && !slices.Contains(w.units, id.unit) {
 			copies = append(copies, id)
 		}
 	}
-	w.keeper.want(w.missing(), copies, w.share.Warm, w.share.Close)
-	w.announce()
+	return copies
 }
 
 // announce tells what the worker is doing, if that has changed.
 func (w *worker) announce() {
+	ids := make([]taskID, len(w.tasks))
+	for i, a := range w.tasks {
+		ids[i] = a.id
+	}
+	w.desk.runs(w.place, ids, w.copies())
 	s := Running
 	switch {
 	case w.joining != nil:

@@ -29,6 +29,7 @@ type run struct {
 	folder   *state.Folder // nil without a StateDir
 	identity string
 	plan     *plan
+	desk     *desk
 	watch    *watch   // nil if nobody watches
 	beside   []func() // ends of what runs beside
 }
@@ -42,8 +43,11 @@ func (r *run) open(ctx context.Context) error {
 	if err = r.muster(ctx); err != nil {
 		return err
 	}
-	r.plan, err = r.prepare(ctx)
-	return err
+	if r.plan, err = r.prepare(ctx); err != nil {
+		return err
+	}
+	r.desk = newDesk(r.plan, r.options.Addr)
+	return nil
 }
 
 // close lets go of what the workers shared.

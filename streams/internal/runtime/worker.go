@@ -54,9 +54,12 @@ type worker struct {
 	tasks     []*active       // sorted by id
 	wishes    <-chan struct{} // closed when the owner's wishes change
 	resting   bool            // he wishes a pause
-	committed time.Time       // when the last commit began
-	asked     bool            // a task wants a commit now
-	epochsAt  time.Time       // when the epochs of the changelogs were last asked for
+	desk      *desk
+	place     *place      // of this worker at the desk
+	waiting   []*question // until more is committed
+	committed time.Time   // when the last commit began
+	asked     bool        // a task wants a commit now
+	epochsAt  time.Time   // when the epochs of the changelogs were last asked for
 	progress  Progress
 	meter     *meter // nil if nobody watches
 	ended     tally  // of tasks that have ended
@@ -103,6 +106,7 @@ func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, er
 	w.reader = w.cluster.NewReader(session.ReaderOptions{BufferBytes: r.options.ReadAhead})
 	w.purge = newPurger(r.admin, r.options.PurgeInterval, w.log)
 	w.keeper = newKeeper(takeover{plan: p, cluster: w.cluster, folder: r.folder, options: r.options.Store, log: w.log}, number, r.onRestore())
+	w.desk, w.place = r.desk, r.desk.open(number, w.keeper, w.life.Done())
 	return w, nil
 }
 
@@ -340,6 +344,7 @@ func (w *worker) vanish() {
 }
 
 func (w *worker) release() {
+	w.desk.close(w.number, w.place)
 	w.purge.close()
 	w.reader.Close()
 	w.cluster.Close()
