@@ -1,6 +1,8 @@
 package session
 
 import (
+	"sync/atomic"
+
 	"github.com/millrace/millrace/core/record"
 )
 
@@ -65,3 +67,10 @@ func (p *parcel) reset(o record.BuilderOptions) {
 	clear(p.marks)
 	p.marks = p.marks[:0]
 }
+
+// Ack collects the acknowledgements of the records sent with it. The zero value
+// is ready; it may be used for one partition at a time.
+type Ack struct{ next atomic.Int64 }
+
+// Next is the offset after the last acknowledged record, 0 when there was none.
+func (a *Ack) Next() int64 { return a.next.Load() }

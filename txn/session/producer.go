@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -30,17 +29,6 @@ type ProducerOptions struct {
 	// of no use afterwards. It is there to test crash safety.
 	OnStep func(Step) error
 }
-
-// Step is a point in a commit.
-type Step string
-
-// The steps of a commit, in order.
-const (
-	StepFlush   Step = "flush"   // before the last records are acknowledged
-	StepOffsets Step = "offsets" // before the offsets join the transaction
-	StepEnd     Step = "end"     // before the commit is asked for
-	StepDone    Step = "done"    // after it is confirmed
-)
 
 const defaultTimeout = 10 * time.Second
 
@@ -148,13 +136,6 @@ func (p *Producer) Sent() int64 { return p.sent }
 func (p *Producer) Deadline() (deadline time.Time, ok bool) {
 	return p.begun.Add(p.options.Timeout * 9 / 10), p.open && p.options.Mode == ExactlyOnce
 }
-
-// Ack collects the acknowledgements of the records sent with it. The zero value
-// is ready; it may be used for one partition at a time.
-type Ack struct{ next atomic.Int64 }
-
-// Next is the offset after the last acknowledged record, 0 when there was none.
-func (a *Ack) Next() int64 { return a.next.Load() }
 
 // Send adds a record to the transaction and opens one when there is none. The
 // record is copied. An error of the transmission itself comes from Commit. It
