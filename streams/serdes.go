@@ -59,7 +59,7 @@ func settle[T any](a *App, n *topology.Node, what string, c *operator.Codec[T], 
 			return fmt.Errorf("node %s, %s of type %s: %w", n.Name, what, typeName[T](), err)
 		}
 	}
-	topic, writes := topicOf(n)
+	topic, writes := a.topicOf(n)
 	if topic == "" {
 		return nil
 	}
@@ -83,12 +83,12 @@ func settle[T any](a *App, n *topology.Node, what string, c *operator.Codec[T], 
 
 // topicOf is the topic that a node's serdes are for, and whether it is written to:
 // a table keeps the bytes of its topic as they came.
-func topicOf(n *topology.Node) (topic string, writes bool) {
+func (a *App) topicOf(n *topology.Node) (topic string, writes bool) {
 	switch {
 	case n.Topic != "":
 		return n.Topic, n.Inner || n.Root == nil && len(n.Parents) > 0
-	case n.Store != nil:
-		return n.Store.Changelog, true
+	case n.Store != nil: // with a changelog or not
+		return topology.InternalName(a.id, n.Store.Name, topology.Changelog), true
 	}
 	return "", false
 }

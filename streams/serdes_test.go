@@ -47,9 +47,32 @@ func accounts(id string, c *registry.Client, opts ...registry.Opt) *streams.App 
 	return app
 }
 
+// TestSubjectsOfRegroupedTables: the changes of a table that is grouped anew carry
+// their schema too.
+func TestSubjectsOfRegroupedTables(t *testing.T) {
+	t.Parallel()
+	r := registrytest.Start(t)
+	app := streams.New("shop")
+	app.RegisterSerde(registry.Of(registryAt(t, r.URL), avro.New[sale](saleSchema), registry.AutoRegister()))
+	app.Table[string, sale]("sales").
+		GroupBy(func(_ string, s sale) (string, sale) { return s.User, s }, streams.As("by-user")).
+		Aggregate(streams.Total(func(s sale) int64 { return s.Cents }), streams.As("totals")).
+		To("totals-out")
+	d := streamstest.New(t, app)
+	in := d.In[string, sale]("sales")
+	in.Send("s1", sale{"ann", 950})
+	in.Send("s1", sale{"bob", 50})
+	if got := d.Out[string, int64]("totals-out").Records(); len(got) != 3 || got[1].Value != 0 || got[2].Value != 50 {
+		t.Errorf("%v", got)
+	}
+	if got := r.Subject("shop-by-user-repartition-value"); !slices.Equal(got, []string{saleSchema}) {
+		t.Errorf("%v", got)
+	}
+}
+
 func registryAt(t *testing.T, url string) *registry.Client {
 	t.Helper()
-	c, err := registry.Open(registry.Config{URLs: []string{url}, Timeout: 50 * time.Millisecond})
+	c, err := registry.Open(registry.Config{URLs: []string{url}, Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,22 @@ func ChangeSerde[V any](inner serde.Serde[V]) serde.Serde[Change[V]] { return ch
 
 type changeSerde[V any] struct{ inner serde.Serde[V] }
 
+// ForTopic implements serde.Topical, for an inner serde that is.
+func (s changeSerde[V]) ForTopic(topic string, part serde.Part) serde.Serde[Change[V]] {
+	if t, ok := s.inner.(serde.Topical[V]); ok {
+		return changeSerde[V]{t.ForTopic(topic, part)}
+	}
+	return s
+}
+
+// Prepare implements serde.Prepared.
+func (s changeSerde[V]) Prepare(ctx context.Context) error {
+	if p, ok := s.inner.(serde.Prepared); ok {
+		return p.Prepare(ctx)
+	}
+	return nil
+}
+
 const (
 	changeOld = 1 << iota
 	changeNew
