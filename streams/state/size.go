@@ -9,15 +9,18 @@ type Sized interface {
 	Size() (rows, bytes int64)
 }
 
-// ImageSize is how large the store's image is; ok is false where it does not know.
-// What is not yet in the image is not counted. The owner of the store calls it.
+// ImageSize is about how large the store is, with what is committed and not yet in
+// its image, where a row may count twice; ok is false where the image does not
+// know. The owner of the store calls it.
 func (o *Overlay) ImageSize() (rows, bytes int64, ok bool) {
 	s, ok := o.image.(Sized)
 	if !ok {
 		return 0, 0, false
 	}
-	rows, bytes = s.Size()
-	return rows, bytes, true
+	if rows, bytes = s.Size(); rows >= 0 {
+		rows += int64(len(o.dirty))
+	}
+	return rows, bytes + int64(o.dirtyBytes), true
 }
 
 // Size implements Sized.

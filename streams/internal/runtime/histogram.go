@@ -21,6 +21,15 @@ func (h *Histogram) add(seconds float64, n int64) {
 	h.Sum += seconds * float64(n)
 }
 
+// Merge adds what another one has counted.
+func (h *Histogram) Merge(other Histogram) {
+	for i, n := range other.Buckets {
+		h.Buckets[i] += n
+	}
+	h.Count += other.Count
+	h.Sum += other.Sum
+}
+
 // Quantile is a bound in seconds that the share q of the durations does not
 // exceed: the upper one of its bucket, or of the last one. 0 if there are none.
 func (h *Histogram) Quantile(q float64) float64 {

@@ -260,9 +260,10 @@ func (w *worker) once(ctx context.Context, join bool) error {
 // startOver forgets everything since the last commit. The producer takes a new
 // epoch when its state is in doubt.
 func (w *worker) startOver(ctx context.Context) error {
-	w.meter.gaveUp()
 	if ctx.Err() != nil {
 		ctx = w.life
+	} else {
+		w.meter.gaveUp()
 	}
 	if err := w.dropTasks(); err != nil {
 		return err
