@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/task"
@@ -21,6 +22,10 @@ type input struct {
 	known     bool  // the group has an offset of it
 	timed     bool  // the task says what time a record has
 	timedAt   int64 // offset of the last record that it was asked about
+	// since is when the task began to wait for producers of this input, zero while
+	// it has records; over says that it has waited long enough.
+	since time.Time
+	over  bool
 }
 
 // global is a worker's copy of a whole topic as a table, in memory. It is read from
@@ -54,6 +59,7 @@ type active struct {
 	stores []*store
 	cancel context.CancelFunc // of the context given to user code
 	record task.Record        // the record being processed
+	idle   time.Duration      // Options.TaskIdle
 	made   int64              // records processed since the last commit
 	gauge  *gauge             // nil if nobody watches
 	trace  *trace             // nil if nobody follows the records
@@ -63,7 +69,7 @@ type active struct {
 
 // pick chooses the next record: the lowest timestamp of all inputs, the first
 // input in case of a tie. It chooses none while an input is empty that may still
-// have an older record on its way; hurry then asks to find out soon.
+// have an older record on its way; hurry then asks to find out soon. See Options.TaskIdle.
 func (a *active) pick() (in *input, rec *session.Record, hurry bool) {
 	if len(a.inputs) == 1 {
 		r, ok := a.head(a.inputs[0])
@@ -83,8 +89,11 @@ again:
 		case rec == nil || r.Time.Before(rec.Time):
 			in, rec = i, r
 		}
+		if ok && !i.since.IsZero() {
+			i.since, i.over = time.Time{}, false
+		}
 	}
-	if in == nil || !empty {
+	if in == nil || !empty || a.idle < 0 {
 		return in, rec, false
 	}
 	for _, i := range a.inputs {
@@ -99,8 +108,36 @@ again:
 		if _, ok := i.feed.Head(); ok {
 			goto again
 		}
+		if a.idle > 0 && !i.over {
+			if a.patience(i) > 0 {
+				return nil, nil, false
+			}
+			i.over = true
+		}
 	}
 	return in, rec, false
+}
+
+// patience is how long the task still waits for producers of an empty input.
+func (a *active) patience(i *input) time.Duration {
+	if i.since.IsZero() {
+		i.since = time.Now()
+	}
+	return a.idle - time.Since(i.since)
+}
+
+// untilIdle is the time left until the task goes on without an input that it waits for.
+func (a *active) untilIdle() time.Duration {
+	next := time.Duration(math.MaxInt64)
+	if a.idle <= 0 {
+		return next
+	}
+	for _, i := range a.inputs {
+		if !i.since.IsZero() && !i.over {
+			next = min(next, max(0, a.patience(i)))
+		}
+	}
+	return next
 }
 
 // run processes up to budget records and reports how many. hurry is that of

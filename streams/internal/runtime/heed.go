@@ -24,6 +24,7 @@ func (w *worker) aim(g *goal) {
 		return
 	}
 	for _, a := range w.tasks {
+		a.idle = min(a.idle, 0) // nothing more is to come
 		for _, in := range a.inputs {
 			if at, ok := g.stops[in.topic]; ok {
 				in.feed.Stop(at)

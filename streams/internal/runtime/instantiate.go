@@ -43,6 +43,7 @@ func (w *worker) adopt() error {
 // launch starts a task whose stores are complete.
 func (w *worker) launch(t *takeover) error {
 	a := t.assemble(w.reader)
+	a.idle = w.options.TaskIdle
 	if err := w.instantiate(a, t.progress(a)); err != nil {
 		return errors.Join(err, a.drop(w.reader))
 	}

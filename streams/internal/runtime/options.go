@@ -41,6 +41,12 @@ type Options struct {
 	// 45 s; Heartbeat is how often it speaks, default 1 s; RebalanceTimeout is
 	// how long the group waits for it to join again, default 60 s.
 	SessionTimeout, Heartbeat, RebalanceTimeout time.Duration
+	// TaskIdle is how long a task that has records of one input waits for producers
+	// of another that is empty, so that both merge by time. 0 waits only for what
+	// is there: until a fetch sent after the first record arrived has found
+	// nothing. Once it has waited it goes on until that input has records again.
+	// Negative does not wait at all.
+	TaskIdle time.Duration
 	// UncommittedBytes is how much the stores of a worker may hold uncommitted
 	// before it commits early. Default 64 MiB.
 	UncommittedBytes int

@@ -41,7 +41,7 @@ func (w *worker) process(ctx context.Context) error {
 		if hurry {
 			w.reader.Hurry()
 		}
-		timer.Reset(min(w.untilCommit(), w.untilTick()))
+		timer.Reset(min(w.untilCommit(), w.untilTick(), w.untilIdle()))
 		if err := w.react(ctx, w.reader.Arrived(), timer.C); err != nil {
 			return err
 		}
@@ -116,6 +116,15 @@ func (w *worker) untilTick() time.Duration {
 		next = min(next, a.task.NextTick())
 	}
 	return time.Duration(max(0, min(next-time.Now().UnixMilli(), int64(time.Hour/time.Millisecond)))) * time.Millisecond
+}
+
+// untilIdle is the time left until a task goes on without waiting for producers.
+func (w *worker) untilIdle() time.Duration {
+	next := time.Duration(math.MaxInt64)
+	for _, a := range w.tasks {
+		next = min(next, a.untilIdle())
+	}
+	return next
 }
 
 // mend deals with an input that cannot go on. A worker that slept may find that

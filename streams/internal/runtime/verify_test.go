@@ -21,13 +21,15 @@ import (
 	"github.com/millrace/millrace/txn/session"
 )
 
-// Topics that were filled before give the same output, record by record, in
-// every run: here in eight applications over copies of the same input.
-func TestPreloadedTopicsGiveTheSameOutput(t *testing.T) {
+// TestPitfall30: topics that were filled before give the same output, record by
+// record, in every run (KAFKA-12360, KAFKA-10091): here in 20 applications over copies
+// of the same input.
+func TestPitfall30PreloadedTopicsGiveTheSameOutput(t *testing.T) {
 	t.Parallel()
 	var first string
-	for run := range 8 {
-		j := newJob(t, time.Minute)
+	cluster := brokers(t)
+	for run := range 20 {
+		j := newJobOn(t, time.Minute, cluster)
 		// The table changes while events happen: which label an event gets
 		// depends on the order in which the two topics are read.
 		j.label()
@@ -37,7 +39,7 @@ func TestPreloadedTopicsGiveTheSameOutput(t *testing.T) {
 		j.sendKeyed(800)
 		o := j.options(t.TempDir())
 		// Little by little, so that one topic is often ahead of the other.
-		o.ReadAhead = 300 + 100*run
+		o.ReadAhead, o.Leave = 300+100*run, true
 		r := j.startCount(o)
 		j.await(r)
 		j.finish(r)
@@ -56,6 +58,52 @@ func TestPreloadedTopicsGiveTheSameOutput(t *testing.T) {
 	}
 	if n := strings.Count(first, "new-label"); n == 0 {
 		t.Error("no event met a changed label, so the test shows nothing")
+	}
+}
+
+// A task waits for producers as long as it is told to: rows of a table that come later
+// and are older are met. Rows that never come are given up.
+func TestTaskIdle(t *testing.T) {
+	t.Parallel()
+	const event = 1_000_000_000_000 // time of the first
+	for _, c := range []struct {
+		idle time.Duration
+		late bool // rows come after the events
+		want string
+	}{
+		{time.Minute, true, "new"},
+		{100 * time.Millisecond, false, "label"},
+		{0, false, "label"},
+		{-1, false, ""}, // as they come
+	} {
+		t.Run(c.idle.String(), func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, 40*time.Second)
+			j.label()
+			o := j.options(t.TempDir())
+			o.TaskIdle = c.idle
+			o.Workers = 1
+			j.sendKeyed(200)
+			r := j.startCount(o)
+			if c.late {
+				time.Sleep(300 * time.Millisecond) // the other runs do not wait for it
+				for i := range words {
+					j.relabel(i, event-1)
+				}
+				for i := range words { // and something that ends the wait
+					j.relabel(i, event+1_000_000)
+				}
+			}
+			j.await(r)
+			j.finish(r)
+			for _, rs := range j.read(j.out, nil) {
+				for _, rec := range rs {
+					if label, _, _ := strings.Cut(string(rec.Value), "-"); c.want != "" && label != c.want {
+						t.Fatalf("%s has met %q, want %q", rec.Key, rec.Value, c.want)
+					}
+				}
+			}
+		})
 	}
 }
 
