@@ -94,6 +94,9 @@ func (c *crew) populate() {
 // where is a partition to write to: mostly one of the input, whose records are copied, now and then one of a topic that may be
 // gone soon.
 func (c *crew) where() partitionOf {
+	if c.w.now < c.side.until && !c.o.dropped[c.side.hot] && c.w.chance(2) {
+		return partitionOf{c.side.hot, int32(c.w.rng.IntN(partitions))}
+	}
 	if c.w.chance(8) {
 		return partitionOf{relaxed, int32(c.w.rng.IntN(partitions))}
 	}

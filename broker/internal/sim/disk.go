@@ -33,6 +33,8 @@ type disk struct {
 	// bear: wait says so.
 	slow time.Duration
 	wait func() bool
+	// last is how long the next sync takes, in which the power fails; 0 for none.
+	last time.Duration
 	cuts *int // how often the power has failed, over all runs
 }
 
@@ -66,9 +68,13 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 		return errPowerCut
 	}
 	if kind == vfs.OpSync && (strings.HasSuffix(path, ".log") || strings.HasPrefix(filepath.Base(path), flush.CarryName)) {
-		if d.slow > 0 && d.w.depth < 4 && d.wait() {
+		if slow := max(d.slow, d.last); slow > 0 && d.w.depth < 4 && d.wait() {
 			d.w.see("steps in a sync")
-			d.w.pass(d.w.between(0, d.slow))
+			d.w.pass(d.w.between(0, slow))
+			if d.last > 0 && !d.off {
+				d.w.log("power cut in the sync of %s", path)
+				d.cut()
+			}
 		}
 		if d.syncFails > 0 && !d.off {
 			d.syncFails--

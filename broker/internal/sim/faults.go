@@ -70,6 +70,13 @@ func (f *faults) node() {
 	}
 }
 
+// cutInSync lets the power fail in a sync that takes a while, so that much is begun and nothing of it is durable.
+func (f *faults) cutInSync() {
+	if !f.n.life.over && f.every > 0 {
+		f.n.disk.last = f.w.between(5*time.Millisecond, 40*time.Millisecond)
+	}
+}
+
 // disk makes the disk slow, full for a while, or unable to sync. A partition whose sync failed stays offline until the broker
 // starts anew, so that comes soon, as an operator sees to it.
 func (f *faults) disk(d *disk) {
@@ -116,7 +123,7 @@ func (f *faults) end() {
 	f.w.log("all faults end")
 	f.every, f.net.trouble = 0, 0
 	if d := f.n.disk; d != nil {
-		d.failing, d.syncFails, d.cutAt = nil, 0, 0
+		d.failing, d.syncFails, d.cutAt, d.last = nil, 0, 0, 0
 	}
 	if f.n.skew < 0 { // or whatever waits for a time of day would wait for long
 		f.n.skew = 0

@@ -86,6 +86,7 @@ func newSimulation(o Options) *simulation {
 	s.crew = newCrew(w, s.net, s.o)
 	s.crew.side = &side{now: 2, admin: &admin{s.crew.process("operator")}, o: s.o, views: s.obs.view}
 	s.bad = &faults{w: w, n: s.n, net: s.net, crew: s.crew}
+	s.crew.side.cut = s.bad.cutInSync
 	s.n.down = s.net.cutAll
 	w.settled = func(int) {
 		s.n.settled()

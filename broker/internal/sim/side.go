@@ -15,6 +15,9 @@ type side struct {
 	topics []string // that authors may write to
 	views  func(topic string, index int32) *view
 	made   int
+	cut    func() // the power fails soon
+	hot    string // a topic that everybody writes to
+	until  time.Duration
 	now    int16 // the cluster's level of the transaction protocol, as it was told last
 }
 
@@ -25,9 +28,17 @@ func (s *side) meddle() {
 		if len(s.topics) < 2 {
 			s.made++
 			name := fmt.Sprintf("side-%d", s.made)
-			s.create(name, partitions, smallSegments(), func() {
+			c := smallSegments()
+			if s.w.chance(2) { // a batch is a segment: there are several before the first flush ends
+				c["internal.segment.bytes"] = "1000"
+			}
+			s.create(name, partitions, c, func() {
 				if !s.o.dropped[name] {
 					s.topics = append(s.topics, name)
+				}
+				if s.w.chance(2) { // the power fails while it gets its first records
+					s.hot, s.until = name, s.w.now+100*time.Millisecond
+					s.cut()
 				}
 			})
 		}

@@ -4,13 +4,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What a producer asks to be told of its records.
-const (
-	all  int16 = -1
-	one  int16 = 1
-	none int16 = 0
-)
-
 // unheard sends a batch whose sender wants no answer. What becomes of it only the log tells.
 func (p *producer) unheard(b *batch, req *kmsg.ProduceRequest) {
 	sent := p.tell(toData, req)
