@@ -37,6 +37,12 @@ func declare[K, V any](a *App, kind, name, allowed string, opts []Opt) (*declara
 	key, val := codec[K](a, at, "key", o.key, nil), codec[V](a, at, "value", o.val, nil)
 	readable(a, at, "key", key)
 	readable(a, at, "value", val)
+	a.resolve = append(a.resolve, func() error {
+		if d.node == nil {
+			return fmt.Errorf("store %s is declared, but no operator uses it: name it with Use", name)
+		}
+		return nil
+	})
 	return d, o, key, val
 }
 
