@@ -50,6 +50,7 @@ func all() []testCase {
 	cs = append(cs, storageCases...)
 	cs = append(cs, cleanCases...)
 	cs = append(cs, memberCases...)
+	cs = append(cs, adminCases...)
 	return cs
 }
 
