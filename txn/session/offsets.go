@@ -122,12 +122,23 @@ func (c *Cluster) commitOffsets(ctx context.Context, offsets Offsets, by Generat
 // waits until no transaction that may still change the answer is undecided
 // (KIP-447). Every partition is in the result; one without a commit has Next -1.
 func (c *Cluster) CommittedOffsets(ctx context.Context, group string, parts []TopicPartition) (Offsets, error) {
+	return c.offsets(ctx, group, parts, true)
+}
+
+// PastOffsets are the committed offsets as they are now, or -1. An undecided
+// transaction may be about to move them, and is not waited for: they are of use
+// to know that something was committed once, not to go on from.
+func (c *Cluster) PastOffsets(ctx context.Context, group string, parts []TopicPartition) (Offsets, error) {
+	return c.offsets(ctx, group, parts, false)
+}
+
+func (c *Cluster) offsets(ctx context.Context, group string, parts []TopicPartition, stable bool) (Offsets, error) {
 	found := make(Offsets, len(parts))
 	err := c.retry(ctx, func() error {
 		for _, p := range parts {
 			found[p] = Offset{Next: -1, LeaderEpoch: -1}
 		}
-		return c.fetchOffsets(ctx, group, parts, found)
+		return c.fetchOffsets(ctx, group, parts, stable, found)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("session: committed offsets of group %s: %w", group, err)
@@ -135,9 +146,9 @@ func (c *Cluster) CommittedOffsets(ctx context.Context, group string, parts []To
 	return found, nil
 }
 
-func (c *Cluster) fetchOffsets(ctx context.Context, group string, parts []TopicPartition, into Offsets) error {
+func (c *Cluster) fetchOffsets(ctx context.Context, group string, parts []TopicPartition, stable bool, into Offsets) error {
 	req := kmsg.NewPtrOffsetFetchRequest()
-	req.RequireStable = true
+	req.RequireStable = stable
 	rg := kmsg.NewOffsetFetchRequestGroup()
 	rg.Group = group
 	for topic, ps := range groupParts(parts) {

@@ -19,9 +19,10 @@ var ErrLostOffsets = errors.New("streams: committed offsets are missing")
 //
 // The order of the questions matters while other processes of the application
 // start or run: a record that was committed is seen first, and the offsets that
-// were committed with it are asked for after that.
+// were committed with it are asked for after that, stable ones. The first look
+// only clears tasks of suspicion, so it waits for nobody's open transaction.
 func (p *preparer) checkOffsets(ctx context.Context, pl *plan) error {
-	suspects, err := p.withoutOffsets(ctx, pl, pl.loggedTasks())
+	suspects, err := p.withoutOffsets(ctx, pl, pl.loggedTasks(), p.cluster.PastOffsets)
 	if err != nil || len(suspects) == 0 {
 		return err
 	}
@@ -29,7 +30,7 @@ func (p *preparer) checkOffsets(ctx context.Context, pl *plan) error {
 	if err != nil || len(written) == 0 {
 		return err
 	}
-	lost, err := p.withoutOffsets(ctx, pl, written)
+	lost, err := p.withoutOffsets(ctx, pl, written, p.cluster.CommittedOffsets)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
@@ -64,13 +65,15 @@ func (p *plan) changelogs(id taskID) []session.TopicPartition {
 	return logs
 }
 
-// withoutOffsets keeps the tasks none of whose inputs has a committed offset.
-func (p *preparer) withoutOffsets(ctx context.Context, pl *plan, ids []taskID) ([]taskID, error) {
+// withoutOffsets keeps the tasks none of whose inputs has an offset, as ask
+// knows it.
+func (p *preparer) withoutOffsets(ctx context.Context, pl *plan, ids []taskID,
+	ask func(context.Context, string, []session.TopicPartition) (session.Offsets, error)) ([]taskID, error) {
 	var inputs []session.TopicPartition
 	for _, id := range ids {
 		inputs = append(inputs, pl.inputs(id)...)
 	}
-	offsets, err := p.cluster.CommittedOffsets(ctx, p.app.AppID, inputs)
+	offsets, err := ask(ctx, p.app.AppID, inputs)
 	if err != nil {
 		return nil, err
 	}
