@@ -13,3 +13,14 @@ import (
 // A task that has waited goes on without that input until it has records again. A
 // negative d does not wait at all: the order among inputs is then that of arrival.
 func TaskIdle(d time.Duration) RunOpt { return func(o *runtime.Options) { o.TaskIdle = d } }
+
+// InputBytes is how many bytes of input each worker may hold in memory, over all of its
+// partitions, fetched ahead and being read; batches count as they are in the log. It is
+// exceeded by a batch of each broker at most, and by one batch of each input without
+// which a task could not go on. The default is 64 MiB.
+func InputBytes(n int) RunOpt { return func(o *runtime.Options) { o.InputBytes = n } }
+
+// UncommittedBytes is how much the changes of the stores of each worker may take in
+// memory before it commits early. The default is 64 MiB. What one record, or one timer,
+// changes and sends is committed together, however much it is.
+func UncommittedBytes(n int) RunOpt { return func(o *runtime.Options) { o.UncommittedBytes = n } }

@@ -31,8 +31,10 @@ type Feed struct {
 	// Owned by the reader, under its lock.
 	queue   []chunk
 	queued  int // bytes in queue
+	reading int // bytes of the chunk that the owner has taken
 	fetchAt int64
-	hollow  int // consecutive empty answers below the end
+	wanted  bool // the owner cannot go on without it
+	hollow  int  // consecutive empty answers below the end
 	removed bool
 
 	// Written by the reader, read by the owner.
@@ -41,11 +43,13 @@ type Feed struct {
 	end    atomic.Int64
 	skipTo atomic.Int64 // what lies before it and was not delivered does not exist
 	failed atomic.Pointer[error]
+	halted atomic.Bool // by the owner: stopped, nothing more is wanted
 
 	// Owned by the owner.
 	position int64
 	epoch    int32
 	rest     []byte
+	holds    bool // a chunk has been taken and not been let go of
 	aborted  []abortedTxn
 	discard  map[int64]struct{} // producers whose records are aborted here
 	stamp    int64
@@ -121,6 +125,10 @@ func (f *Feed) Err() error {
 
 // load finds the next visible record.
 func (f *Feed) load() bool {
+	if f.stopped() {
+		f.halt()
+		return false
+	}
 	for f.err == nil && !f.stopped() {
 		if f.records != nil {
 			if f.nextRecord() {
@@ -136,6 +144,15 @@ func (f *Feed) load() bool {
 		}
 	}
 	return false
+}
+
+// halt lets go of everything once the feed has come to where it is to stop.
+func (f *Feed) halt() {
+	if f.halted.Swap(true) {
+		return
+	}
+	f.records = nil
+	f.release()
 }
 
 // nextRecord takes the next record of the current batch, or closes the batch.
@@ -179,12 +196,27 @@ func (f *Feed) nextChunk() bool {
 		if to := f.skipTo.Load(); to > f.position && f.chunks.Load() == 0 {
 			f.position = to
 		}
-		return false
+		return f.holds && f.release()
 	}
 	c := f.take(f)
-	f.rest, f.aborted, f.stamp = c.data, c.aborted, c.received
+	f.rest, f.aborted, f.stamp, f.holds = c.data, c.aborted, c.received, true
 	clear(f.discard)
 	return true
+}
+
+// release lets the memory of a chunk go that has been read to the end. If the next one
+// has come meanwhile it is taken at once, and the answer is true.
+func (f *Feed) release() bool {
+	f.batch, f.head.Key, f.head.Value = nil, nil, nil
+	clear(f.head.Headers)
+	f.scratch.Release()
+	c := f.take(f)
+	f.rest, f.aborted, f.holds = c.data, c.aborted, len(c.data) > 0
+	if f.holds {
+		f.stamp = c.received
+	}
+	clear(f.discard)
+	return f.holds
 }
 
 // nextBatch opens the next batch of the chunk, unless nothing in it is visible.

@@ -38,7 +38,7 @@ func marker(base, pid int64, commit bool) []byte {
 }
 
 func testReader() *Reader {
-	return &Reader{options: ReaderOptions{}.withDefaults(), arrived: make(chan struct{}, 1), feeds: map[TopicPartition]*Feed{}}
+	return &Reader{options: ReaderOptions{}.withDefaults(), hold: hold{limit: 64 << 20}, arrived: make(chan struct{}, 1), feeds: map[TopicPartition]*Feed{}}
 }
 
 // answer makes the partition of a fetch answer.

@@ -19,6 +19,7 @@ type asked struct {
 	names map[[16]byte]string
 	at    map[TopicPartition]int64
 	sent  int64 // stamp
+	bytes int   // that the answer may have
 }
 
 // fetchFrom has at most one fetch on its way to its broker.
@@ -33,6 +34,7 @@ func (r *Reader) fetchFrom(broker int32, wake <-chan struct{}) {
 			continue
 		}
 		kresp, err := r.cluster.client.Broker(int(broker)).Request(r.ctx, req)
+		r.settle(&ask)
 		if err == nil {
 			resp := kresp.(*kmsg.FetchResponse)
 			if err = kerr.ErrorForCode(resp.ErrorCode); err == nil && !r.apply(resp, ask) {
@@ -60,9 +62,13 @@ func (r *Reader) build(broker int32) (*kmsg.FetchRequest, asked) {
 	ask := asked{feeds: map[TopicPartition]*Feed{}, names: map[[16]byte]string{}, at: map[TopicPartition]int64{}}
 	topics := map[string]*kmsg.FetchRequestTopic{}
 	full := false
+	ask.bytes = min(r.options.FetchBytes, r.hold.room(len(r.brokers)))
 	for part, f := range r.feeds {
 		t := r.topics[part.Topic]
 		if int(part.Partition) >= len(t.Partitions) || t.Partitions[part.Partition].Leader != broker {
+			continue
+		}
+		if f.halted.Load() || ask.bytes == 0 && (f.queued > 0 || !f.wanted) {
 			continue
 		}
 		if f.queued >= r.options.BufferBytes || f.failed.Load() != nil {
@@ -81,15 +87,17 @@ func (r *Reader) build(broker int32) (*kmsg.FetchRequest, asked) {
 		rp.Partition, rp.FetchOffset = part.Partition, f.fetchAt
 		rp.CurrentLeaderEpoch = t.Partitions[part.Partition].LeaderEpoch
 		rp.LastFetchedEpoch, rp.LogStartOffset = -1, -1
-		rp.PartitionMaxBytes = int32(max(r.options.BufferBytes/2, 1))
+		rp.PartitionMaxBytes = int32(max(min(r.options.BufferBytes/2, ask.bytes), 1))
 		rt.Partitions = append(rt.Partitions, rp)
 		ask.feeds[part], ask.at[part] = f, f.fetchAt
+		f.wanted = false
 	}
 	if len(ask.feeds) == 0 {
 		return nil, ask
 	}
 	req := kmsg.NewPtrFetchRequest()
-	req.ReplicaID, req.MinBytes, req.MaxBytes = -1, 1, int32(r.options.FetchBytes)
+	req.ReplicaID, req.MinBytes, req.MaxBytes = -1, 1, int32(max(ask.bytes, 1))
+	r.hold.promised += ask.bytes
 	req.MaxWaitMillis = int32(r.options.MaxWait.Milliseconds())
 	if full {
 		// A partition that is left out will have room again soon: it must not
@@ -114,6 +122,13 @@ func (r *Reader) build(broker int32) (*kmsg.FetchRequest, asked) {
 	r.stamp++
 	ask.sent = r.stamp
 	return req, ask
+}
+
+// settle takes back what was promised to an answer: it has come, or will not.
+func (r *Reader) settle(ask *asked) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hold.promised -= ask.bytes
 }
 
 // apply hands the answer to the feeds; stale asks for new metadata.
@@ -143,6 +158,10 @@ func (r *Reader) apply(resp *kmsg.FetchResponse, ask asked) (stale bool) {
 			if err := kerr.ErrorForCode(rp.ErrorCode); err != nil {
 				stale = r.failed(f, err, ask.at[part]) || stale
 				continue
+			}
+			if len(rp.RecordBatches) < bytes/2 {
+				// A part of the answer's memory would keep all of it.
+				rp.RecordBatches = slices.Clone(rp.RecordBatches)
 			}
 			r.deliver(f, rp, ask.sent, bytes == 0)
 		}
@@ -179,7 +198,7 @@ func (r *Reader) deliver(f *Feed, rp *kmsg.FetchResponseTopicPartition, sent int
 	if r.options.Uncommitted || end < 0 {
 		end = rp.HighWatermark
 	}
-	if next, ok := lastOffset(rp.RecordBatches); ok {
+	if next, ok := lastOffset(rp.RecordBatches); ok && !f.halted.Load() {
 		c := chunk{data: rp.RecordBatches, received: r.stamp}
 		for _, a := range rp.AbortedTransactions {
 			c.aborted = append(c.aborted, abortedTxn{a.ProducerID, a.FirstOffset})
@@ -187,6 +206,7 @@ func (r *Reader) deliver(f *Feed, rp *kmsg.FetchResponseTopicPartition, sent int
 		slices.SortFunc(c.aborted, func(x, y abortedTxn) int { return cmp.Compare(x.first, y.first) })
 		f.queue = append(f.queue, c)
 		f.queued += len(c.data)
+		r.hold.add(len(c.data))
 		f.chunks.Store(int32(len(f.queue)))
 		f.fetchAt, f.hollow = max(f.fetchAt, next), 0
 	} else if nothing && f.fetchAt < end {

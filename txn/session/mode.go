@@ -85,6 +85,23 @@ func (p *Producer) Mark(ctx context.Context, offsets Offsets, by Generation) err
 	return p.tellOffsets(bounded, offsets, by)
 }
 
+// Held is how many bytes of records wait for the commit, at most once. In the other
+// modes none do.
+func (p *Producer) Held() int {
+	if p.options.Mode != AtMostOnce || !p.open {
+		return 0
+	}
+	p.sender.mu.Lock()
+	n := p.sender.bytes
+	p.sender.mu.Unlock()
+	for _, l := range p.filled {
+		if l.fill != nil {
+			n += l.fill.builder.Size()
+		}
+	}
+	return n
+}
+
 // Abandon lets go of everything as the end of the process would: records that have
 // not gone out are forgotten, an open transaction is left to its timeout or to the
 // next producer with its id.

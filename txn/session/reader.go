@@ -28,6 +28,11 @@ type ReaderOptions struct {
 	MaxWait time.Duration
 	// BufferBytes is how much may wait per partition. Default 1 MiB.
 	BufferBytes int
+	// TotalBytes is how much may be held for all partitions together: what waits
+	// and what is being read. Default 64 MiB. It may be exceeded by a batch for
+	// each broker, and by a batch for each partition without which the owner
+	// cannot go on. Batches count as they are in the log, compressed.
+	TotalBytes int
 	// FetchBytes bounds one answer of one broker. Default 8 MiB.
 	FetchBytes int
 }
@@ -38,6 +43,9 @@ func (o ReaderOptions) withDefaults() ReaderOptions {
 	}
 	if o.BufferBytes <= 0 {
 		o.BufferBytes = 1 << 20
+	}
+	if o.TotalBytes <= 0 {
+		o.TotalBytes = 64 << 20
 	}
 	if o.FetchBytes <= 0 {
 		o.FetchBytes = 8 << 20
@@ -68,6 +76,7 @@ type Reader struct {
 	topics  map[string]Topic
 	brokers map[int32]chan struct{} // each with a goroutine; capacity 1, wakes it
 	stamp   int64
+	hold    hold
 	quick   bool // the next fetches must not wait: somebody needs to know the end
 }
 
@@ -78,6 +87,7 @@ func (c *Cluster) NewReader(o ReaderOptions) *Reader {
 		arrived: make(chan struct{}, 1), refresh: make(chan struct{}, 1),
 		feeds: map[TopicPartition]*Feed{}, topics: map[string]Topic{}, brokers: map[int32]chan struct{}{},
 	}
+	r.hold.limit = r.options.TotalBytes
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.done.Add(1)
 	go r.follow()
@@ -106,6 +116,9 @@ func (r *Reader) Remove(f *Feed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f.removed = true
+	r.hold.waiting -= f.queued
+	r.hold.reading -= f.reading
+	f.reading = 0
 	f.queue, f.queued = nil, 0
 	f.chunks.Store(0)
 	if r.feeds[f.part] == f {
@@ -133,19 +146,32 @@ func (r *Reader) Close() {
 	r.done.Wait()
 }
 
+// takeChunk gives a feed its next chunk, if there is one; it is done with the last.
 func (r *Reader) takeChunk(f *Feed) chunk {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(f.queue) == 0 {
+	if f.removed {
 		return chunk{}
 	}
-	c := f.queue[0]
-	f.queue[0] = chunk{}
-	f.queue = f.queue[1:]
-	wasFull := f.queued >= r.options.BufferBytes
-	f.queued -= len(c.data)
-	f.chunks.Store(int32(len(f.queue)))
-	if wasFull && f.queued < r.options.BufferBytes {
+	if f.halted.Load() {
+		r.hold.waiting -= f.queued
+		f.queue, f.queued = nil, 0
+		f.chunks.Store(0)
+	}
+	var c chunk
+	wasFull := r.hold.full() || f.queued >= r.options.BufferBytes
+	r.hold.reading -= f.reading
+	if len(f.queue) > 0 {
+		c = f.queue[0]
+		f.queue[0] = chunk{}
+		f.queue = f.queue[1:]
+		f.chunks.Store(int32(len(f.queue)))
+	}
+	f.reading = len(c.data)
+	f.queued -= f.reading
+	r.hold.waiting -= f.reading
+	r.hold.reading += f.reading
+	if wasFull && !r.hold.full() && f.queued < r.options.BufferBytes {
 		r.kickLocked()
 	}
 	return c

@@ -53,6 +53,9 @@ type Options struct {
 	// ReadAhead is how many bytes of each partition may wait to be processed.
 	// Default 1 MiB.
 	ReadAhead int
+	// InputBytes is how many bytes of input a worker may hold, over all of its
+	// partitions; see session.ReaderOptions. Default 64 MiB.
+	InputBytes int
 	// PurgeInterval is how often consumed records of repartition topics are
 	// deleted. Default 30 s.
 	PurgeInterval time.Duration
@@ -147,6 +150,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("streams: Workers is %d, must be between 1 and %d", o.Workers, maxWorkers)
 	case o.UncommittedBytes < 0:
 		return fmt.Errorf("streams: UncommittedBytes is %d, must not be negative", o.UncommittedBytes)
+	case o.InputBytes < 0:
+		return fmt.Errorf("streams: InputBytes is %d, must not be negative", o.InputBytes)
 	case o.ReadAhead < 0:
 		return fmt.Errorf("streams: ReadAhead is %d, must not be negative", o.ReadAhead)
 	case o.CommitInterval*2 > o.TransactionTimeout:

@@ -38,6 +38,7 @@ func (w *worker) process(ctx context.Context) error {
 		if err := w.arrive(); err != nil {
 			return err
 		}
+		w.demand()
 		if hurry {
 			w.reader.Hurry()
 		}
@@ -169,7 +170,7 @@ func (w *worker) commitIfDue() error {
 		return nil
 	}
 	if w.untilCommit() > 0 && !w.asked {
-		held := 0
+		held := w.producer.Held()
 		for _, a := range w.tasks {
 			held += a.uncommitted()
 		}

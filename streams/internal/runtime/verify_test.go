@@ -39,7 +39,7 @@ func TestPitfall30PreloadedTopicsGiveTheSameOutput(t *testing.T) {
 		j.sendKeyed(800)
 		o := j.options(t.TempDir())
 		// Little by little, so that one topic is often ahead of the other.
-		o.ReadAhead, o.Leave = 300+100*run, true
+		o.ReadAhead, o.InputBytes, o.Leave = 300+100*run, 1000*(1+run%5), true
 		r := j.startCount(o)
 		j.await(r)
 		j.finish(r)

@@ -103,7 +103,7 @@ func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, er
 		w.kill()
 		return nil, err
 	}
-	w.reader = w.cluster.NewReader(session.ReaderOptions{BufferBytes: r.options.ReadAhead})
+	w.reader = w.cluster.NewReader(session.ReaderOptions{BufferBytes: r.options.ReadAhead, TotalBytes: r.options.InputBytes})
 	w.purge = newPurger(r.admin, r.options.PurgeInterval, w.log)
 	w.keeper = newKeeper(takeover{plan: p, cluster: w.cluster, folder: r.folder, options: r.options.Store, log: w.log}, number, r.onRestore())
 	w.desk, w.place = r.desk, r.desk.open(number, w.keeper, w.life.Done())
