@@ -65,6 +65,12 @@ var (
 	// ErrLostOffsets: the stores hold what was processed, but the group's
 	// offsets, which say how far that is, expired or were deleted.
 	ErrLostOffsets = runtime.ErrLostOffsets
+	// ErrUpgrade: the release that ran last kept state that this one would lose or
+	// misread; see Abandon.
+	ErrUpgrade = topology.ErrUpgrade
+	// ErrStaleState: a store that the release before the last one had is back, and
+	// its changelog with it, which lacks what was processed in between.
+	ErrStaleState = runtime.ErrStaleState
 	// ErrNewerFormat: the state folder was written by a later release.
 	ErrNewerFormat = state.ErrNewerFormat
 	// ErrLocked: another process uses the state folder.

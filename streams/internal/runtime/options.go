@@ -66,6 +66,9 @@ type Options struct {
 	// application has processed records before. Without it that is an error,
 	// because usually they were deleted, with the state in them.
 	CreateMissing bool
+	// Abandon names stores and repartition topics of an earlier release that may be
+	// left behind, although this one has others of the same shape.
+	Abandon []string
 	// Leave makes the process leave the group when it stops, so that others
 	// take over at once. By default a process with a StateDir keeps its place
 	// for SessionTimeout, to find it free after a restart.

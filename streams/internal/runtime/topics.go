@@ -68,7 +68,11 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("streams: topology %s: %w", p.app.AppID, err)
 	}
-	if err := p.check(ctx, id, found, counts); err != nil {
+	was, err := p.checkUpgrade(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.check(ctx, id, found, counts, was); err != nil {
 		return nil, err
 	}
 	if found, err = p.create(ctx, found, counts); err != nil {
@@ -87,6 +91,9 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	if err := p.checkOffsets(ctx, pl); err != nil {
+		return nil, err
+	}
+	if err := p.describe(ctx, was); err != nil {
 		return nil, err
 	}
 	return pl, p.remember(id, found)
@@ -141,7 +148,7 @@ func (p *preparer) checkSinks(ctx context.Context) error {
 
 // check compares the internal topics with what is needed and with what was
 // there before.
-func (p *preparer) check(ctx context.Context, cluster string, found map[string]session.Topic, counts topology.Counts) error {
+func (p *preparer) check(ctx context.Context, cluster string, found map[string]session.Topic, counts topology.Counts, was described) error {
 	before := map[string][16]byte{}
 	if p.folder != nil {
 		before = p.folder.Topics(cluster)
@@ -154,6 +161,7 @@ func (p *preparer) check(ctx context.Context, cluster string, found map[string]s
 		switch {
 		case !ok && known:
 			errs = append(errs, fmt.Errorf("%w: %s was there when this process last ran", ErrMissingTopic, it.Name))
+		case !ok && was.known && !was.has(it.Name): // new in this release
 		case !ok:
 			missing = append(missing, it)
 		case known && old != t.ID:

@@ -15,7 +15,11 @@ var ErrUpgrade = errors.New("topology is no upgrade")
 // that is gone while one of the same shape is new (a rename: the new one
 // would start empty), and a store whose rows changed their shape. Removing
 // and adding things is no error.
-func CheckUpgrade(before, after string) error {
+func CheckUpgrade(before, after string) error { return CheckUpgradeBut(before, after, nil) }
+
+// CheckUpgradeBut is CheckUpgrade where the stores and topics with some of the old
+// names may be left behind. A name that is still there is none of them.
+func CheckUpgradeBut(before, after string, abandoned []string) error {
 	was, err := parse(before)
 	if err != nil {
 		return fmt.Errorf("%w: old description: %w", ErrUpgrade, err)
@@ -28,10 +32,16 @@ func CheckUpgrade(before, after string) error {
 	if was.app != is.app {
 		errs = append(errs, fmt.Errorf("%w: application id was %s and is %s: group, stores and topics would all be new", ErrUpgrade, was.app, is.app))
 	} else {
-		errs = append(errs, compare("store", was.stores, is.stores)...)
-		errs = append(errs, compare("internal topic", was.repartitions(), is.repartitions())...)
+		errs = append(errs, compare("store", but(was.stores, abandoned), is.stores)...)
+		errs = append(errs, compare("internal topic", but(was.repartitions(), abandoned), is.repartitions())...)
 	}
 	return errors.Join(errs...)
+}
+
+// but leaves out what is abandoned. What is still there under its name comes back
+// by the comparison of shapes, as the new side has it too.
+func but(lines []line, abandoned []string) []line {
+	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return slices.Contains(abandoned, l.name) })
 }
 
 // line is one named thing of a description and the shape that identifies it.
