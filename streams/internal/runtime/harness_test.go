@@ -80,6 +80,7 @@ type job struct {
 	sent    int
 	calls   atomic.Int64 // of Process
 	resumed atomic.Int64 // the latest stream time that a task was given back
+	engine  state.Engine // of the stores; nil: goleveldb
 }
 
 func newJob(t testing.TB, limit time.Duration) *job {
@@ -205,6 +206,7 @@ func (j *job) options(dir string) runtime.Options {
 		StateDir: dir, Workers: 2, CommitInterval: 30 * time.Millisecond, Heartbeat: 50 * time.Millisecond,
 		SessionTimeout: 6 * time.Second, TransactionTimeout: 5 * time.Second, PurgeInterval: 100 * time.Millisecond,
 		Replication: 1, Store: state.OverlayOptions{FlushCommits: 3},
+		Stores: runtime.StoresOptions{Engine: j.engine},
 	}
 	if os.Getenv("MILLRACE_TEST_LOG") != "" {
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -429,15 +431,22 @@ func (j *job) checkStores(dir string) {
 }
 
 // images opens the stores that a stopped process has left.
-func (j *job) images(dir, store string) map[int32]*state.LevelDB {
+func (j *job) images(dir, store string) map[int32]state.Image {
 	j.t.Helper()
-	images := map[int32]*state.LevelDB{}
+	engine := j.engine
+	if engine == nil {
+		engine = state.GoLevelDB()
+	}
+	images := map[int32]state.Image{}
 	for p := range int32(partitions) {
 		path := filepath.Join(dir, j.app, "stores", store, strconv.Itoa(int(p)))
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		img, err := state.OpenLevelDB(path)
+		if engine.Name() != "goleveldb" {
+			path = filepath.Join(path, engine.Name())
+		}
+		img, err := engine.Open(path)
 		if err != nil {
 			j.t.Fatal(err)
 		}
