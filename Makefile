@@ -53,6 +53,12 @@ bench-streams: ## stream jobs beside Kafka Streams and goka, into benchmarks/STR
 	$(GO) build -trimpath -o bin/bench-streams ./benchmarks/streams
 	bin/bench-streams -kafka $(KAFKA_JARS) -results benchmarks/STREAMS.md -dir $(BENCHDIR) $(BENCHFLAGS)
 
+.PHONY: bench-nexmark
+bench-nexmark: ## Nexmark q0 to q8 beside Kafka Streams, into benchmarks/NEXMARK.md (Java 17 with javac, Maven; at most 15 minutes)
+	@[ -d $(KAFKA_JARS) ] || mvn -q -B -f benchmarks/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(KAFKA_JARS))
+	$(GO) build -trimpath -o bin/bench-streams ./benchmarks/streams
+	bin/bench-streams -nexmark -kafka $(KAFKA_JARS) -results benchmarks/NEXMARK.md -dir $(BENCHDIR) $(BENCHFLAGS)
+
 # profile-start is a Go benchmark: one start is too short to be sampled.
 .PHONY: profile-start
 profile-start:

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/millrace/millrace/benchmarks/streams/clicks"
+	"github.com/millrace/millrace/benchmarks/streams/nexmark"
 	"github.com/millrace/millrace/streams"
 )
 
@@ -110,13 +113,20 @@ func profile(s spec) (end func() error, err error) {
 	}, nil
 }
 
+// cachedKeys are as many as fit into what Kafka Streams takes for its cache, 10 MB: about 100 bytes each.
+const cachedKeys = 100_000
+
 // onMillrace runs the job on our streams.
 func onMillrace(ctx context.Context, s spec, p *progress) error {
-	o := clicks.Options{Seen: p.seen}
+	cached := 0
 	if s.cached {
-		o.Cached = 1 << 20
+		cached = cachedKeys
 	}
-	app, err := clicks.Job(s.job, s.id, s.in, s.out, o)
+	app, err := clicks.Job(s.job, s.id, s.in, s.out, clicks.Options{Seen: p.seen, Cached: cached})
+	if slices.Contains(nexmark.Names, s.job) {
+		in := append(strings.Split(s.in, ","), "", "")
+		app, err = nexmark.Query(s.job, s.id, nexmark.Topics{Persons: in[0], Auctions: in[1], Bids: in[2]}, s.out, cached, p.seen)
+	}
 	if err != nil {
 		return err
 	}

@@ -40,8 +40,8 @@ func measure(ctx context.Context, f flags, work string) error {
 	}
 	s := &stage{flags: f, work: work, out: os.Stdout, began: time.Now(),
 		page: &page{Collected: figures.NewCollected(), head: head(ctx, f, work), all: allWork(f.nexmark)}}
-	if !f.nexmark {
-		s.page.rows = asked
+	if s.page.rows = asked; f.nexmark {
+		s.page.rows = askedOfNexmark()
 	}
 	for round := range f.rounds {
 		for i := range hosts {
@@ -78,9 +78,8 @@ func (s *stage) turn(ctx context.Context, h host, round int) (err error) {
 	}
 	defer func() { err = errors.Join(err, broker.Kill()) }()
 	ready := broker.Start(ctx)
-	if ready == nil && !s.nexmark {
-		b := &bench{flags: s.flags}
-		ready = loadClicks(ctx, cluster{broker.Addr}, b.sized(clickEvents))
+	if ready == nil {
+		ready = s.load(ctx, cluster{broker.Addr})
 	}
 	n := 0
 	for _, w := range s.page.all {
@@ -108,6 +107,15 @@ func (s *stage) turn(ctx context.Context, h host, round int) (err error) {
 		}
 	}
 	return nil
+}
+
+// load gives a broker the events that all its work reads.
+func (s *stage) load(ctx context.Context, c cluster) error {
+	b := &bench{flags: s.flags}
+	if s.nexmark {
+		return loadNexmark(ctx, c, b.sized(nexmarkEvents))
+	}
+	return loadClicks(ctx, c, b.sized(clickEvents))
 }
 
 // note shows and keeps what a piece of work gave.

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/millrace/millrace/benchmarks/figures"
+import (
+	"github.com/millrace/millrace/benchmarks/figures"
+	"github.com/millrace/millrace/benchmarks/streams/nexmark"
+)
 
 // row is a line of the table of goals: a figure of one side against one of another.
 type row struct {
@@ -41,6 +44,18 @@ var asked = []row{
 	{what: "10,000 rec/s, commits every 10 ms: p99", figure: "latency-10-p99", side: ours, than: kstreams, atLeast: figures.AtMost(1), reach: figures.AtMost(0.5)},
 	{what: "10,000 rec/s, commits every 100 ms: p99", figure: "latency-100-p99", side: oursOnKafka, than: kstreams, atLeast: figures.AtMost(1), reach: figures.AtMost(0.5)},
 	{what: "10,000 rec/s, commits every 10 ms: p99", figure: "latency-10-p99", side: oursOnKafka, than: kstreams, atLeast: figures.AtMost(1), reach: figures.AtMost(0.5)},
+}
+
+// askedOfNexmark: that of ours on Apache Kafka against Kafka Streams on Apache Kafka, and of ours on our own broker, for
+// each query.
+func askedOfNexmark() []row {
+	var rows []row
+	for _, q := range nexmark.Names {
+		rows = append(rows,
+			row{what: q + ", " + queryTexts[q], figure: q, side: ours, than: kstreams, atLeast: figures.AsMuch(3), reach: figures.AsMuch(6)},
+			row{what: q + ", " + queryTexts[q], figure: q, side: oursOnKafka, than: kstreams, atLeast: figures.AsMuch(3), reach: figures.AsMuch(6)})
+	}
+	return rows
 }
 
 // verdict is what came out of a row.

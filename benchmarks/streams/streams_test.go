@@ -17,10 +17,10 @@ import (
 // same.
 func TestRowsAreMeasured(t *testing.T) {
 	t.Parallel()
-	all := allWork(false)
+	all := append(allWork(false), allWork(true)...)
 	gives := map[figures.Side]map[string]bool{}
 	seen := map[string]bool{}
-	for _, w := range append(all, allWork(true)...) {
+	for _, w := range all {
 		for _, f := range w.figures {
 			if seen[f.Name] {
 				t.Errorf("%q is measured twice", f.Name)
@@ -34,7 +34,7 @@ func TestRowsAreMeasured(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range asked {
+	for _, r := range append(askedOfNexmark(), asked...) {
 		if !gives[r.side][r.figure] || !gives[r.than][r.other()] {
 			t.Errorf("row %q: nothing measures %q of %s, or %q of %s", r.what, r.figure, r.side, r.other(), r.than)
 		}

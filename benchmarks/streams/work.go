@@ -32,33 +32,3 @@ func (w work) do(ctx context.Context, b *bench) (*figures.Sheet, error) {
 	b.sheet = figures.NewSheet()
 	return b.sheet, w.run(ctx, b)
 }
-
-func allWork(nexmark bool) []work {
-	if nexmark {
-		return nil
-	}
-	return slices.Concat(jobWork(), latencyWork(), restartWork(), keysWork())
-}
-
-// names lists what -only knows.
-func names(all []work) string {
-	var out []string
-	for _, w := range all {
-		if !slices.Contains(out, w.name) {
-			out = append(out, w.name)
-		}
-	}
-	return strings.Join(out, ",")
-}
-
-// figureNamed finds a figure among those of all work.
-func figureNamed(all []work, name string) (figures.Figure, bool) {
-	for _, w := range all {
-		for _, f := range w.figures {
-			if f.Name == name {
-				return f, true
-			}
-		}
-	}
-	return figures.Figure{}, false
-}

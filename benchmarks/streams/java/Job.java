@@ -29,7 +29,11 @@ public final class Job {
         }
         Progress progress = new Progress(Long.parseLong(spec.get("middle")), Long.parseLong(spec.get("total")));
         StreamsBuilder builder = new StreamsBuilder();
-        clicks(builder, spec, progress);
+        if (spec.get("job").startsWith("q")) {
+            Nexmark.build(builder, spec, progress);
+        } else {
+            clicks(builder, spec, progress);
+        }
         KafkaStreams streams = new KafkaStreams(builder.build(), config(spec));
         streams.setUncaughtExceptionHandler(e -> {
             e.printStackTrace();

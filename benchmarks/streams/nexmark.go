@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/benchmarks/figures"
+	"github.com/millrace/millrace/benchmarks/streams/nexmark"
+)
+
+// nexmarkEvents is how many events the queries read at scale 1: persons, auctions and bids together.
+const nexmarkEvents = 300_000
+
+// auctionHouse are the events: ten thousand in a second of their own time.
+var auctionHouse = nexmark.Config{Seed: 1, Rate: 10_000}
+
+// nexmarkTopics have them, on every broker.
+var nexmarkTopics = nexmark.Topics{Persons: "persons", Auctions: "auctions", Bids: "bids"}
+
+// everyWindow lets Kafka Streams give the final results of a window when it closes, not at most once a second.
+const everyWindow = "__emit.interval.ms.kstreams.windowed.aggregation__:0"
+
+var queryTexts = map[string]string{
+	"q0": "pass bids on", "q1": "convert prices", "q2": "pick auctions", "q3": "foreign-key join of auctions and persons",
+	"q4": "average price by category", "q5": "auctions with most bids, hopping windows", "q6": "average of a seller's last ten",
+	"q7": "highest bids of each ten seconds", "q8": "newcomers who sell, windowed cogroup",
+}
+
+func nexmarkWork() []work {
+	var all []work
+	for _, q := range nexmark.Names {
+		what := q + ", " + queryTexts[q]
+		all = append(all, work{name: q, sides: streamsSides, limit: 2 * time.Minute, figures: []figures.Figure{
+			figures.More(q, what, "rec/s"),
+			figures.Less(q+"-cpu", what+": CPU of the job per record", "µs"),
+			figures.Less(q+"-peak", what+": most memory of the job", "MB"),
+		}, run: func(ctx context.Context, b *bench) error { return b.query(ctx, q) }})
+	}
+	return all
+}
+
+// loadNexmark fills the three topics.
+func loadNexmark(ctx context.Context, c cluster, n int64) error {
+	t := nexmarkTopics
+	if err := c.create(ctx, t.Persons, t.Auctions, t.Bids); err != nil {
+		return err
+	}
+	var failed error
+	record := func(r *kgo.Record, topic string, key, ms int64, v any) {
+		value, err := json.Marshal(v)
+		failed = errors.Join(failed, err)
+		r.Topic, r.Key, r.Value, r.Timestamp = topic, nexmark.Key(key), value, time.UnixMilli(ms)
+	}
+	ends := auctionHouse.Ends(n, partitions)
+	at := int64(0)
+	err := c.load(ctx, "", n+int64(len(ends)), func(r *kgo.Record) {
+		e := nexmark.Event{}
+		if at < n {
+			e = auctionHouse.At(at)
+		} else {
+			e.Bid = ends[at-n]
+		}
+		at++
+		switch {
+		case e.Person != nil:
+			record(r, t.Persons, e.Person.ID, e.Person.DateTime, e.Person)
+		case e.Auction != nil:
+			record(r, t.Auctions, e.Auction.ID, e.Auction.DateTime, e.Auction)
+		default:
+			record(r, t.Bids, e.Bid.Auction, e.Bid.DateTime, e.Bid)
+		}
+	})
+	return errors.Join(err, failed)
+}
+
+// query runs a query over all events, until nothing more comes out, and compares what came with the oracle.
+func (b *bench) query(ctx context.Context, q string) (err error) {
+	n := b.sized(nexmarkEvents)
+	t := nexmarkTopics
+	reads := t.Reads(q)
+	total, err := b.count(ctx, reads)
+	if err != nil {
+		return err
+	}
+	s := b.spec(q, strings.Join([]string{t.Persons, t.Auctions, t.Bids}, ","), total)
+	s.cached, s.settings = true, everyWindow
+	if err := errors.Join(b.create(ctx, s.out), os.MkdirAll(s.dir, 0o755)); err != nil {
+		return err
+	}
+	p, err := b.startJob(s, b.broker)
+	if err != nil {
+		return err
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			err = errors.Join(err, p.kill())
+		}
+	}()
+	first, err := p.await(ctx, "first")
+	if err == nil {
+		_, err = p.await(ctx, "last")
+	}
+	if err == nil {
+		err = b.cluster.committed(ctx, s.id, reads...)
+	}
+	if err != nil {
+		return err
+	}
+	done, err := b.quiet(ctx, s.out, p)
+	if err != nil {
+		return err
+	}
+	peak := p.PeakMB()
+	ended = true
+	if err := p.stop(); err != nil {
+		return err
+	}
+	if p.many != total {
+		return fmt.Errorf("%d records were processed, there are %d", p.many, total)
+	}
+	check := auctionHouse.NewCheck(q, n, partitions)
+	err = b.cluster.results(ctx, s.out, func(r *kgo.Record) error { return check.Take(r.Key, r.Value) })
+	if err = errors.Join(err, check.Done()); err != nil {
+		return err // a query with a wrong result has no figures
+	}
+	b.put(q, perSecond(total, first, done))
+	b.put(q+"-cpu", micros(done.job-first.job, total))
+	b.put(q+"-peak", peak)
+	return nil
+}
+
+// count is how many records topics have that nobody writes in transactions.
+func (b *bench) count(ctx context.Context, topics []string) (total int64, err error) {
+	for _, t := range topics {
+		_, sum, err := b.ends(ctx, t)
+		if err != nil {
+			return 0, err
+		}
+		total += sum
+	}
+	return total, nil
+}
+
+// enough is how long nothing may come out until we take it that nothing will.
+const enough = 2 * time.Second
+
+// quiet waits until a topic does not grow any more, and is the mark of when it last did: the work of a query goes on behind
+// topics of its own when all of its input is committed.
+func (b *bench) quiet(ctx context.Context, topic string, p *process) (mark, error) {
+	last, size := p.now(), int64(-1)
+	for time.Since(last.at) < enough {
+		_, sum, err := b.ends(ctx, topic)
+		if err != nil {
+			return last, err
+		}
+		if sum != size {
+			last, size = p.now(), sum
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return last, err
+		}
+	}
+	return last, nil
+}
