@@ -112,16 +112,12 @@ func (f *framed[T]) settle(ctx context.Context) (*writer[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer[T]{append: f.inner.Append}
-	if f.opts.useLatest {
-		if err := sameKind(own, use); err != nil {
-			return nil, fmt.Errorf("subject %s: %w", subject, err)
-		}
-		if w.append, err = f.inner.WriterBy(use.schema); err != nil {
-			return nil, fmt.Errorf("subject %s, schema %d: %w", subject, use.id, err)
-		}
-	} else if w.append, err = f.inner.WriterBy(own); err != nil {
-		return nil, err
+	if err := sameKind(own, use); err != nil {
+		return nil, fmt.Errorf("subject %s: %w", subject, err)
+	}
+	w := new(writer[T])
+	if w.append, err = f.inner.WriterBy(use.schema); err != nil {
+		return nil, fmt.Errorf("subject %s, schema %d: %w", subject, use.id, err)
 	}
 	w.header[0] = magic
 	binary.BigEndian.PutUint32(w.header[1:], uint32(use.id))
