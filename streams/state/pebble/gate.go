@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -29,9 +28,7 @@ var errShut = errors.New("pebble: the store was given up")
 // open stay so: their names are gone by then.
 type gate struct {
 	vfs.FS
-	note func(error)
-	live atomic.Bool // the database is open
-
+	fate
 	mu    sync.RWMutex // held for reading while a name changes
 	shut  bool
 	locks []io.Closer
@@ -90,13 +87,12 @@ func (g *gate) made(name string, f vfs.File, err error) (vfs.File, error) {
 		return f, err
 	}
 	if err != nil {
-		if !g.live.Load() {
+		if err = g.survive(err); err != nil {
 			return nil, err
 		}
-		g.note(err)
-		return &logFile{File: vfs.NewMemFile(nil), gate: g, lost: true}, nil
+		return &logFile{File: vfs.NewMemFile(nil), fate: &g.fate, lost: true}, nil
 	}
-	return &logFile{File: f, gate: g}, nil
+	return &logFile{File: f, fate: &g.fate}, nil
 }
 
 // OpenDir implements vfs.FS. The folder is synced when a log is new.
@@ -105,7 +101,7 @@ func (g *gate) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &folder{f, g}, nil
+	return &folder{f, &g.fate}, nil
 }
 
 // Link implements vfs.FS.

@@ -1,23 +1,39 @@
 package pebble
 
-import "github.com/cockroachdb/pebble/v2/vfs"
+import (
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fate decides who hears of a failure: until the database is open, the database;
+// from then on whoever takes note, and the database never does.
+type fate struct {
+	note func(error)
+	live atomic.Bool // the database is open
+}
+
+// survive is what the database hears.
+func (f *fate) survive(err error) error {
+	if err == nil || !f.live.Load() {
+		return err
+	}
+	f.note(err)
+	return nil
+}
 
 // logFile is a write-ahead log; see gate for what becomes of its failures. Pebble
 // uses it from one goroutine at a time.
 type logFile struct {
 	vfs.File
-	gate *gate
+	fate *fate
 	lost bool // what is written goes nowhere
 }
 
-// survive keeps a failure from the database.
+// survive notes a failure; whatever follows it is lost.
 func (f *logFile) survive(err error) error {
-	if err == nil || !f.gate.live.Load() {
-		return err
-	}
-	f.lost = true
-	f.gate.note(err)
-	return nil
+	f.lost = f.lost || err != nil
+	return f.fate.survive(err)
 }
 
 // Write implements vfs.File.
@@ -66,20 +82,13 @@ func (f *logFile) SyncTo(length int64) (bool, error) {
 }
 
 // Close implements vfs.File.
-func (f *logFile) Close() error { return f.survive(f.File.Close()) }
+func (f *logFile) Close() error { return f.fate.survive(f.File.Close()) }
 
 // folder is a folder opened to be synced.
 type folder struct {
 	vfs.File
-	gate *gate
+	fate *fate
 }
 
 // Sync implements vfs.File.
-func (f *folder) Sync() error {
-	err := f.File.Sync()
-	if err != nil && f.gate.live.Load() {
-		f.gate.note(err)
-		return nil
-	}
-	return err
-}
+func (f *folder) Sync() error { return f.fate.survive(f.File.Sync()) }
