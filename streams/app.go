@@ -24,8 +24,9 @@ type App struct {
 	prepared []func(context.Context) error // what serdes do before they write; filled by resolve
 	errs     []error
 
-	sources       map[any]any // by (topic, type): the stream or table made before
-	repartitioned map[any]any // by outlet and name: the stream behind the repartition topic
+	sources       map[any]any    // by (topic, type): the stream or table made before
+	shown         map[string]any // stores that can be asked for over HTTP: a shownStore each
+	repartitioned map[any]any    // by outlet and name: the stream behind the repartition topic
 
 	mu     sync.Mutex // guards what follows
 	sealed bool       // built or failed to; the definition is over
@@ -37,7 +38,7 @@ type App struct {
 // its consumer group and the prefix of its internal topics. The options are
 // OnError and RequireNames.
 func New(id string, opts ...Opt) *App {
-	a := &App{id: id, graph: topology.NewGraph(id), sources: map[any]any{}, repartitioned: map[any]any{}}
+	a := &App{id: id, graph: topology.NewGraph(id), sources: map[any]any{}, shown: map[string]any{}, repartitioned: map[any]any{}}
 	o, err := collect(opts, forApp)
 	if err != nil {
 		a.errs = append(a.errs, fmt.Errorf("application %s: %w", id, err))

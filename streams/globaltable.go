@@ -13,6 +13,7 @@ type GlobalTable[K, V any] struct {
 	app  *App
 	name string
 	key  *operator.Codec[K]
+	val  *operator.Codec[V]
 	view operator.View[V]
 }
 
@@ -36,6 +37,8 @@ func (a *App) GlobalTable[K, V any](topic string, opts ...Opt) GlobalTable[K, V]
 	val := codec[V](a, at, "value", o.val, nil)
 	readable(a, at, "key", t.key)
 	readable(a, at, "value", val)
+	t.val = val
+	showTable(a, name, t.View)
 	rows := &operator.TableSource[K, V]{Key: t.key, Value: val}
 	a.graph.Global(topology.Global{Name: name, Topic: topic, Row: rows.Restorer(), Detail: "rows " + pair[K, V]()})
 	t.view = operator.StoreView(name, val)

@@ -126,5 +126,6 @@ func stored[K, V any](a *App, parent *topology.Node, kind string, o options, key
 	readable(a, n, "value", t.val)
 	t.view, t.stores = operator.StoreView(n.Name, t.val), []string{n.Name}
 	a.graph.Copartition(parent, parent)
+	showTable(a, n.Name, t.View)
 	return t
 }

@@ -132,6 +132,7 @@ func keepSessions[K, A any](a *App, parent *topology.Node, key *operator.Codec[K
 	n.Store.RetentionMs = o.retention.Milliseconds()
 	t := openWindows[K, A](a, n, o, key)
 	t.sessions, t.windows = true, window.Spec{SizeMs: w.spec.GapMs, GraceMs: w.spec.GraceMs}
+	showWindows(a, n.Name, t.View)
 	a.graph.Copartition(parent, parent)
 	t.cache(o)
 	return t, o

@@ -23,6 +23,8 @@ type declaration struct {
 	kept  options // how it is kept
 	open  func(*operator.Builder, *operator.Site) (any, error)
 	node  *topology.Node // once somebody uses it
+	// codecs are those of its keys and values, *operator.Codec of either type.
+	codecs [2]any
 }
 
 // declared implements StoreRef; what it returns is known in this file only.
@@ -37,6 +39,7 @@ func declare[K, V any](a *App, kind, name, allowed string, opts []Opt) (*declara
 	key, val := codec[K](a, at, "key", o.key, nil), codec[V](a, at, "value", o.val, nil)
 	readable(a, at, "key", key)
 	readable(a, at, "value", val)
+	d.codecs = [2]any{key, val}
 	a.resolve = append(a.resolve, func() error {
 		if d.node == nil {
 			return fmt.Errorf("store %s is declared, but no operator uses it: name it with Use", name)
@@ -88,7 +91,9 @@ type KVRef[K, V any] struct{ *declaration }
 func (a *App) Store[K, V any](name string, opts ...Opt) KVRef[K, V] {
 	d, o, key, val := declare[K, V](a, "rows", name, forStore, opts)
 	d.open = operator.OpenKV(name, key, val, o.retention)
-	return KVRef[K, V]{d}
+	ref := KVRef[K, V]{d}
+	showTable(a, name, ref.View)
+	return ref
 }
 
 // In is the store as the function with this context has it.

@@ -66,6 +66,7 @@ func (a *App) Table[K, V any](topic string, opts ...Opt) Table[K, V] {
 		a.graph.Fail(n, "the topic %s is the changelog of this table, Logged and ChangelogConfig have no effect", topic)
 	}
 	n.Shape = "rows " + pair[K, V]()
+	showTable(a, n.Name, t.View)
 	if _, ok := a.sources[same]; !ok {
 		a.sources[same] = t
 	}

@@ -97,6 +97,7 @@ func keepWindows[K, A any](a *App, parent *topology.Node, key *operator.Codec[K]
 	a.graph.Copartition(parent, parent)
 	t := openWindows[K, A](a, n, o, key)
 	t.windows = w.spec
+	showWindows(a, n.Name, t.View)
 	t.cache(o)
 	return t, o
 }

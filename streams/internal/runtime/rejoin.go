@@ -11,15 +11,6 @@ import (
 	"github.com/millrace/millrace/txn/session"
 )
 
-// joining is a Join on its way. Its goroutine has the member and the balancer until
-// done is closed.
-type joining struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	joined session.Joined
-	err    error
-}
-
 // changed is closed when the group wants the worker to join again; nil while it does.
 func (w *worker) changed() <-chan struct{} {
 	if w.joining != nil {
