@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/streams/internal/operator"
 	"github.com/millrace/millrace/streams/internal/task"
+	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/streams/serde"
 	"github.com/millrace/millrace/streams/state"
 )
@@ -38,7 +40,8 @@ type options struct {
 	unlogged             bool
 	changelog            map[string]string
 	lateTo               string
-	latest               bool
+	begin                topology.Begin
+	invalid              TimePolicy
 	requireNames         bool
 }
 
@@ -92,7 +95,22 @@ func Cached(keys int) Opt { return Opt{"Cached", func(o *options) { o.cached = k
 
 // FromLatest begins a topic that the application has never committed an offset of at
 // its end. Without it reading begins at the start.
-func FromLatest() Opt { return Opt{"FromLatest", func(o *options) { o.latest = true }} }
+func FromLatest() Opt { return beginAt("FromLatest", topology.Begin{At: topology.BeginEnd}) }
+
+// FromAgo begins a topic that the application has never committed an offset of with the
+// first record that is not older than d when its task first starts.
+func FromAgo(d time.Duration) Opt {
+	return beginAt("FromAgo", topology.Begin{At: topology.BeginAgo, Ago: d})
+}
+
+// FromCommitted reads a topic only where the application has committed an offset before,
+// or someone has for it: a partition without one ends the application with an error, and
+// so does an offset whose records have been deleted.
+func FromCommitted() Opt {
+	return beginAt("FromCommitted", topology.Begin{At: topology.BeginNowhere})
+}
+
+func beginAt(name string, b topology.Begin) Opt { return Opt{name, func(o *options) { o.begin = b }} }
 
 // TimestampBy takes the time of a source's records from their contents. partition
 // is the highest time so far of the topic's partition, before 1970 if there is none.
@@ -101,6 +119,26 @@ func FromLatest() Opt { return Opt{"FromLatest", func(o *options) { o.latest = t
 func TimestampBy[K, V any](f func(r *Record[K, V], partition time.Time) time.Time) Opt {
 	return Opt{"TimestampBy", func(o *options) { o.timestamps = f }}
 }
+
+// TimePolicy is what becomes of records without a usable time; see InvalidTime.
+type TimePolicy operator.InvalidTime
+
+// The policies of InvalidTime.
+const (
+	// TimeFails makes such a record a failure in the phase PhaseDecode, for OnError
+	// to decide.
+	TimeFails = TimePolicy(operator.InvalidFails)
+	// TimeSkips drops it, counted as "no time".
+	TimeSkips = TimePolicy(operator.InvalidSkips)
+	// TimeOfPartition gives it the highest time so far of its partition of the
+	// topic; before there is one it is a failure.
+	TimeOfPartition = TimePolicy(operator.InvalidIsPartitions)
+)
+
+// InvalidTime says what becomes of records of a source whose time is before 1970, be it
+// their own or that of TimestampBy. Without it a record's own time fails, and one from
+// TimestampBy drops the record, counted.
+func InvalidTime(p TimePolicy) Opt { return Opt{"InvalidTime", func(o *options) { o.invalid = p }} }
 
 // Use lets the functions of an operator, or a processor, reach declared stores
 // and timers through their context.
@@ -134,7 +172,7 @@ func collect(opts []Opt, allowed string) (options, error) {
 // Which options mean something where.
 const (
 	forApp        = "OnError RequireNames"
-	forSource     = "As KeySerde ValSerde OnError TimestampBy FromLatest"
+	forSource     = "As KeySerde ValSerde OnError TimestampBy InvalidTime FromLatest FromAgo FromCommitted"
 	forTable      = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Versioned OnError"
 	forStep       = "As OnError Use"
 	forGroup      = "As KeySerde ValSerde OnError"

@@ -83,7 +83,8 @@ func (s Stream[K, V]) readFrom(topic string, o options, handler task.Handler) {
 	readable(s.app, s.node, "key", s.key)
 	readable(s.app, s.node, "value", s.val)
 	src := &operator.Source[K, V]{Node: s.node.Name, Topic: topic, Handler: handler, Key: s.key, Value: s.val, Out: s.out}
-	s.node.Latest = o.latest
+	s.node.Begin, src.Invalid = o.begin, operator.InvalidTime(o.invalid)
+	s.node.Timed = o.invalid != 0
 	if o.timestamps != nil {
 		f, ok := o.timestamps.(func(*Record[K, V], time.Time) time.Time)
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -200,6 +201,23 @@ const (
 	StableEnd
 )
 
+// ListAt returns for each partition the offset of the first record with a time not
+// before the given one; -1 where there is none.
+func (c *Cluster) ListAt(ctx context.Context, at time.Time, parts []TopicPartition) (map[TopicPartition]int64, error) {
+	found := make(map[TopicPartition]int64, len(parts))
+	if len(parts) == 0 {
+		return found, nil
+	}
+	err := c.retry(ctx, func() error {
+		clear(found)
+		return c.listAt(ctx, at.UnixMilli(), false, parts, found)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("session: list offsets at %v: %w", at, err)
+	}
+	return found, nil
+}
+
 // List returns one end of each partition.
 func (c *Cluster) List(ctx context.Context, bound Bound, parts []TopicPartition) (map[TopicPartition]int64, error) {
 	found := make(map[TopicPartition]int64, len(parts))
@@ -217,13 +235,18 @@ func (c *Cluster) List(ctx context.Context, bound Bound, parts []TopicPartition)
 }
 
 func (c *Cluster) list(ctx context.Context, bound Bound, parts []TopicPartition, into map[TopicPartition]int64) error {
+	at := int64(-1)
+	if bound == Start {
+		at = -2
+	}
+	return c.listAt(ctx, at, bound == StableEnd, parts, into)
+}
+
+// listAt asks for offsets by time; -1 and -2 are the ends.
+func (c *Cluster) listAt(ctx context.Context, at int64, stable bool, parts []TopicPartition, into map[TopicPartition]int64) error {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID = -1
-	at := int64(-1)
-	switch bound {
-	case Start:
-		at = -2
-	case StableEnd:
+	if stable {
 		req.IsolationLevel = 1
 	}
 	for topic, ps := range groupParts(parts) {

@@ -18,11 +18,28 @@ type Source[K, V any] struct {
 	Key     *Codec[K]
 	Value   *Codec[V]
 	// Time, if set, takes the time of a record from its contents, given the highest
-	// so far of its partition, -1 before the first. Records with a negative time are
-	// dropped.
+	// so far of its partition, -1 before the first.
 	Time func() TimeFunc[K, V]
-	Out  *Outlet[K, V]
+	// Invalid says what becomes of records whose time is before 1970.
+	Invalid InvalidTime
+	Out     *Outlet[K, V]
 }
+
+// InvalidTime is what becomes of a record whose time is before 1970.
+type InvalidTime int
+
+const (
+	// InvalidAsEver is a failure if the time is the record's own, and drops the
+	// record if it was taken from its contents.
+	InvalidAsEver InvalidTime = iota
+	// InvalidFails is a failure, for the error chain.
+	InvalidFails
+	// InvalidSkips drops the record, counted.
+	InvalidSkips
+	// InvalidIsPartitions takes the highest time so far of the partition; a
+	// failure if there is none.
+	InvalidIsPartitions
+)
 
 // TimeFunc says what time a record has.
 type TimeFunc[K, V any] func(r *Record[K, V], partitionMs int64) int64
@@ -31,7 +48,10 @@ type TimeFunc[K, V any] func(r *Record[K, V], partitionMs int64) int64
 func (s *Source[K, V]) Build(b *Builder) (Entry, error) {
 	n := &source[K, V]{site: b.Site(s.Node, task.Decode, s.Handler), key: s.Key, val: s.Value}
 	if s.Time != nil {
-		n.time, n.clock = s.Time(), b.Clock(s.Node+" extracted")
+		n.time = s.Time()
+	}
+	if s.Time != nil || s.Invalid != InvalidAsEver {
+		n.invalid, n.clock = s.Invalid, b.Clock(s.Node+" extracted")
 	}
 	next, err := s.Out.Build(b)
 	n.next = next
@@ -45,18 +65,22 @@ type source[K, V any] struct {
 	next Sink[K, V]
 	out  Record[K, V]
 
-	time   TimeFunc[K, V] // nil: the record's own
-	clock  *Clock
-	failed error // of the time of the record that comes next
+	time    TimeFunc[K, V] // nil: the record's own
+	invalid InvalidTime
+	clock   *Clock // nil: the record's own time goes as it is
+	failed  error  // of the time of the record that comes next
 }
 
 // timeMs says what time a record has. What goes wrong is found when it is
 // processed.
 func (n *source[K, V]) timeMs(r *task.Record) (ms int64) {
-	if n.time == nil {
+	if n.clock == nil {
 		return r.TimeMs
 	}
 	n.failed = nil
+	if n.time == nil {
+		return n.valid(r.TimeMs)
+	}
 	var ahead Record[K, V]
 	defer func() {
 		if v := recover(); v != nil {
@@ -66,12 +90,24 @@ func (n *source[K, V]) timeMs(r *task.Record) (ms int64) {
 	if decodeRecord(r, n.key, n.val, &ahead) != nil {
 		return r.TimeMs
 	}
-	return n.time(&ahead, n.clock.Ms())
+	return n.valid(n.time(&ahead, n.clock.Ms()))
+}
+
+// valid applies the rule for times before 1970.
+func (n *source[K, V]) valid(ms int64) int64 {
+	switch {
+	case ms >= 0 || n.invalid == InvalidAsEver || n.invalid == InvalidSkips:
+		return ms
+	case n.invalid == InvalidIsPartitions && n.clock.Ms() >= 0:
+		return n.clock.Ms()
+	}
+	n.failed = fmt.Errorf("%w: %d", ErrTimestamp, ms)
+	return max(n.clock.Ms(), 0)
 }
 
 // Process implements Entry.
 func (n *source[K, V]) Process(r *task.Record) error {
-	if n.time != nil {
+	if n.clock != nil {
 		if n.failed != nil {
 			return n.site.once(n.failed)
 		}
@@ -84,7 +120,7 @@ func (n *source[K, V]) Process(r *task.Record) error {
 	if err != nil || !ok {
 		return err
 	}
-	if n.time != nil {
+	if n.clock != nil {
 		n.clock.Advance(r.TimeMs)
 	}
 	return n.next.Push(&n.out)

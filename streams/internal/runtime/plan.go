@@ -105,16 +105,16 @@ func (p *plan) unitsOf(ids []taskID) []int32 {
 	return units
 }
 
-// latest reports a topic that is read from its end on where nothing says otherwise.
-func (p *plan) latest(topic string) bool {
+// begin is where a topic is read from where the group has no offset.
+func (p *plan) begin(topic string) topology.Begin {
 	for i := range p.app.Subs {
 		for _, s := range p.app.Subs[i].Sources {
 			if s.Topic == topic {
-				return s.Latest
+				return s.Begin
 			}
 		}
 	}
-	return false
+	return topology.Begin{}
 }
 
 // internal reports a topic that the application has made for itself.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/txn/session"
 )
 
@@ -146,7 +147,7 @@ func (w *worker) mend(ctx context.Context, in *input) error {
 	if group[in.topic].Next > in.feed.Position() {
 		return w.lost()
 	}
-	if in.internal {
+	if in.internal || w.plan.begin(in.topic.Topic).At == topology.BeginNowhere {
 		return err
 	}
 	starts, lerr := w.cluster.List(ctx, session.Start, []session.TopicPartition{in.topic})

@@ -102,32 +102,6 @@ func checkTopics(ctx context.Context, cluster *session.Cluster, p *plan) (map[st
 	return now, nil
 }
 
-// begin finds where to begin the inputs without a committed offset.
-func (t *takeover) begin(ctx context.Context) (map[session.TopicPartition]int64, error) {
-	all := map[session.TopicPartition]int64{}
-	for _, latest := range []bool{false, true} {
-		var parts []session.TopicPartition
-		for part, o := range t.offsets {
-			if o.Next < 0 && t.plan.latest(part.Topic) == latest {
-				parts = append(parts, part)
-			}
-		}
-		if len(parts) == 0 {
-			continue
-		}
-		bound := session.Start
-		if latest {
-			bound = session.StableEnd
-		}
-		found, err := t.cluster.List(ctx, bound, parts)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(all, found)
-	}
-	return all, nil
-}
-
 // open opens the images that are not open. A copy has only those that a changelog
 // remembers.
 func (t *takeover) open(ctx context.Context) error {

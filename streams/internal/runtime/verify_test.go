@@ -12,12 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/core/vfs"
 	"github.com/millrace/millrace/streams/internal/runtime"
-	"github.com/millrace/millrace/streams/internal/topology"
 	"github.com/millrace/millrace/txn/session"
 )
 
@@ -104,36 +101,6 @@ func TestTaskIdle(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A changelog that was deleted while the application was down is an error, not
-// a fresh start.
-func TestDeletedInternalTopicFailsLoudly(t *testing.T) {
-	t.Parallel()
-	for _, other := range []bool{false, true} {
-		j := newJob(t, time.Minute)
-		dir := t.TempDir()
-		j.label()
-		j.send(200)
-		r := j.start(j.options(dir))
-		j.await(r)
-		j.finish(r)
-		changelog := topology.InternalName(j.app, "counts", topology.Changelog)
-		req := kmsg.NewPtrDeleteTopicsRequest()
-		rt := kmsg.NewDeleteTopicsRequestTopic()
-		rt.Topic = kmsg.StringPtr(changelog)
-		req.Topics, req.TopicNames, req.TimeoutMillis = append(req.Topics, rt), []string{changelog}, 10_000
-		if _, err := req.RequestWith(j.ctx, j.admin); err != nil {
-			t.Fatal(err)
-		}
-		if other {
-			dir = t.TempDir() // another machine, which only knows the group's offsets
-		}
-		err := runtime.Run(j.ctx, j.topology(), j.cluster, j.options(dir))
-		if !errors.Is(err, runtime.ErrMissingTopic) || !strings.Contains(err.Error(), changelog) {
-			t.Errorf("other folder %v: %v", other, err)
-		}
 	}
 }
 

@@ -23,7 +23,7 @@ type Node struct {
 	Globals []string       // global tables that it looks into
 	Inner   bool           // end of a repartition topic
 	Timed   bool           // of a source: it says what time its records have
-	Latest  bool           // of a source: begin at the end
+	Begin   Begin          // of a source
 	Named   bool           // the name was given, it does not follow from the path
 
 	children []*Node

@@ -103,7 +103,9 @@ func (g *Graph) sub(nodes []*Node) Sub {
 				s.Sources = append(s.Sources, Source{Topic: n.Topic, Internal: n.Inner})
 			}
 			s.Sources[at].Timed = s.Sources[at].Timed || n.Timed
-			s.Sources[at].Latest = s.Sources[at].Latest || n.Latest
+			if n.Begin != (Begin{}) {
+				s.Sources[at].Begin = n.Begin
+			}
 		} else if n.Topic != "" && !slices.Contains(s.Sinks, n.Topic) {
 			s.Sinks = append(s.Sinks, n.Topic)
 		}

@@ -39,8 +39,8 @@ type Source struct {
 	// Timed: the task takes the time of a record from its contents; see
 	// task.Task's TimeMs.
 	Timed bool
-	// Latest: where the group has no offset yet, reading begins at the end.
-	Latest bool
+	// Begin says where reading begins where the group has no offset yet.
+	Begin Begin
 }
 
 // Global is a table of which each worker has a copy of the whole topic. Tasks get
