@@ -77,6 +77,10 @@ sim: ## the simulator, seed after seed from SEED on, until one fails or you stop
 sim-mutations: ## each fault of broker/internal/sim/mutations is built in, and must be caught (about half an hour; MUTATION=pattern)
 	MILLRACE_MUTATION='$(or $(MUTATION),.)' $(GO) test -count=1 -v -timeout 180m -run TestCaught ./broker/internal/sim/mutations
 
+.PHONY: soak-streams
+soak-streams: ## stream jobs of several processes that crash, freeze and come back: 200 seeds (about half an hour)
+	MILLRACE_SOAK=1 $(GO) test -count=1 -timeout 120m -run FailOver ./streams/internal/runtime
+
 .PHONY: soak
 soak: ## the long forms of the kill and power-cut tests (about 20 minutes)
 	MILLRACE_SOAK=1 $(GO) test $(RACE) -count=1 -timeout 60m ./broker/... ./streams/... ./connectors/... ./txn/...

@@ -9,6 +9,11 @@
 // shared, so nothing in the loop locks. A process may have several workers, and
 // an application several processes.
 //
+// Beside it is its keeper, a goroutine that owns the stores on which no task runs:
+// those being restored, and copies of stores whose tasks run elsewhere. A store goes
+// from one to the other closed or complete. Tasks go on while the keeper restores,
+// and while the worker joins the group again.
+//
 // # The loop
 //
 // Records are read ahead per partition and processed one at a time: within a
@@ -16,6 +21,9 @@
 // the source named first. A partition with nothing to offer holds its task back
 // until a fetch sent after the other's record arrived has found nothing either;
 // so topics that were filled before give the same output in every run.
+//
+// Questions about stores are answered by whoever owns them, between two records, from
+// what is committed.
 //
 // Every commit interval all tasks of a worker commit together: the changes of
 // all stores go to their changelogs, the positions of all partitions join the
