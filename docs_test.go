@@ -14,8 +14,9 @@ import (
 func TestPagesShowCodeThatCompiles(t *testing.T) {
 	t.Parallel()
 	for page, folders := range map[string][]string{
-		"docs/broker.md":  {"broker"},
-		"docs/streams.md": {"streams"},
+		"docs/broker.md":          {"broker"},
+		"docs/streams.md":         {"streams"},
+		"docs/streams/running.md": {"streams"},
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {
