@@ -13,6 +13,7 @@ type flags struct {
 	nexmark bool
 	long    bool
 	scale   float64
+	slow    float64
 	rounds  int
 	limit   time.Duration
 }
@@ -30,12 +31,15 @@ func parse(jobs, queries string) (flags, error) {
 	flag.BoolVar(&f.long, "long", false, "the sizes that take hours: 5 GB of state for the restart, 100 million keys")
 	flag.StringVar(&f.profile, "profile", "", "write a CPU and an allocation profile of each job of ours into this folder")
 	flag.Float64Var(&f.scale, "scale", 1, "multiplies the number of records and -limit: 0.1 is a short run")
+	flag.Float64Var(&f.slow, "patience", 1, "multiplies what each piece of work may take before it is given up: for a busy machine")
 	flag.IntVar(&f.rounds, "rounds", 3, "rounds, at least 1")
 	flag.DurationVar(&f.limit, "limit", 15*time.Minute, "a run ends after that, with what it has")
 	flag.Parse()
 	switch {
 	case f.rounds < 1:
 		return f, fmt.Errorf("-rounds is %d, must be at least 1", f.rounds)
+	case f.slow <= 0:
+		return f, fmt.Errorf("-patience is %v, must be above 0", f.slow)
 	case f.scale <= 0:
 		return f, fmt.Errorf("-scale is %v, must be above 0", f.scale)
 	}

@@ -26,7 +26,7 @@ func (w work) chosen(only string) bool {
 
 // do runs the work on a sheet of its own.
 func (w work) do(ctx context.Context, b *bench) (*figures.Sheet, error) {
-	limit := time.Duration(max(b.scale, 1) * float64(w.limit))
+	limit := time.Duration(b.slow * max(b.scale, 1) * float64(w.limit))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done after %v", limit))
 	defer cancel()
 	b.sheet = figures.NewSheet()
