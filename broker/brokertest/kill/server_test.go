@@ -3,6 +3,7 @@ package kill
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,7 @@ type server struct {
 	dir    string
 	addr   string
 	flags  []string
+	files  int // how many it may have open, 0 for as many as this process
 	cmd    *exec.Cmd
 	stderr strings.Builder
 }
@@ -55,6 +57,9 @@ func (s *server) start() {
 		s.t.Fatalf("building the server: %v", err)
 	}
 	s.cmd = exec.Command(bin, append([]string{"server", "--data-dir", s.dir, "--listen", s.addr}, s.flags...)...)
+	if s.files > 0 {
+		s.cmd = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, s.files), "sh"}, s.cmd.Args...)...)
+	}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)

@@ -156,10 +156,11 @@ func (p *Sync) Indexes() (c flush.Checkpoint, ok bool, err error) {
 	return p.made, true, nil
 }
 
-// Fatal tells whether an error of Data or Indexes means that the partition can't go on.
+// Fatal tells whether an error of Data or Indexes means that the partition can't go on. A sync that was not tried, as there was no
+// descriptor for it, has lost nothing.
 func Fatal(err error) bool {
 	var s *syncError
-	return errors.As(err, &s) || errors.Is(err, ErrBroken)
+	return errors.As(err, &s) && !vfs.NoRoom(s.err) || errors.Is(err, ErrBroken)
 }
 
 // Done ends the flush; Data and Indexes have run, or failed. Nothing of p may be used after it. The append lock is held.

@@ -3,6 +3,7 @@ package partition
 import (
 	"errors"
 	"math"
+	"time"
 
 	"github.com/millrace/millrace/broker/internal/commitlog"
 )
@@ -95,6 +96,9 @@ func (p *Partition) tell() {
 	p.strict.run(p.strictly())
 }
 
+// flushAgain is how long after a flush that could not be done, for want of a descriptor or of room, the next one is tried.
+const flushAgain = 100 * time.Millisecond
+
 // unsynced handles a failed sync: the partition is over if the kernel may have dropped what was to be synced. flushing is held.
 func (p *Partition) unsynced(plan *commitlog.Sync, end commitlog.Position, cause error) error {
 	e := p.storage("sync", cause)
@@ -104,8 +108,9 @@ func (p *Partition) unsynced(plan *commitlog.Sync, end commitlog.Position, cause
 	}
 	over := p.ended
 	err := plan.Done()
-	if over == nil {
-		p.arm(p.log.Config())
+	if over == nil && p.alarm == nil {
+		// Whoever sends the records again is told of the first time, and asks for no sync. So one has to come by itself.
+		p.alarm = p.clock.AfterFunc(flushAgain, p.due)
 	}
 	p.mu.Unlock()
 	if over != nil {

@@ -58,6 +58,9 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 	if d.off {
 		return errPowerCut
 	}
+	if kind == vfs.OpOpen && d.kinds&kind != 0 && d.failing != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: d.failing}
+	}
 	if kind&vfs.OpChanges == 0 {
 		return nil
 	}
@@ -90,7 +93,7 @@ func (d *disk) before(kind vfs.Kind, path string) error {
 	if d.failing != nil && d.kinds&kind != 0 {
 		// What can not be undone, or is not known to be durable, takes a partition offline; so does an error that is not want of space
 		// where one is made.
-		d.broken = d.broken || kind&(vfs.OpSync|vfs.OpSyncDir|vfs.OpTruncate) != 0 || d.failing != syscall.ENOSPC
+		d.broken = d.broken || kind&(vfs.OpSync|vfs.OpSyncDir|vfs.OpTruncate) != 0 || d.failing == syscall.EIO
 		return &fs.PathError{Op: kind.String(), Path: path, Err: d.failing}
 	}
 	return nil
@@ -133,6 +136,9 @@ func (d *disk) MkdirAll(dir string) error {
 }
 
 func (d *disk) SyncDir(dir string) error {
+	if d.failing == syscall.EMFILE && !d.off {
+		return &fs.PathError{Op: "open", Path: dir, Err: d.failing}
+	}
 	return d.do(vfs.OpSyncDir, dir, func() error { return d.mem.SyncDir(dir) })
 }
 

@@ -86,8 +86,11 @@ func (f *faults) disk(d *disk) {
 		f.w.log("syncs take up to %v", d.slow)
 	case 2:
 		d.failing, d.kinds = syscall.ENOSPC, vfs.OpCreate|vfs.OpMkdir|vfs.OpWrite
-		if f.w.chance(4) {
+		switch f.w.rng.IntN(4) {
+		case 0:
 			d.failing, d.kinds = syscall.EIO, vfs.OpChanges
+		case 1: // no descriptor is left
+			d.failing, d.kinds = syscall.EMFILE, vfs.OpOpen|vfs.OpCreate
 		}
 		f.w.log("the disk: %v", d.failing)
 		f.w.see("disk: " + d.failing.Error())

@@ -22,7 +22,7 @@ func TestOccasions(t *testing.T) {
 	}
 	for _, what := range []string{
 		"broker gone: crash", "broker gone: power cut", "broker gone: stopped", "broker gone: while it started",
-		"disk: no space left on device", "disk: input/output error", "sync fails", "steps in a sync", "a request twice",
+		"disk: no space left on device", "disk: input/output error", "disk: too many open files", "sync fails", "steps in a sync", "a request twice",
 		"init NONE", "init COORDINATOR_NOT_AVAILABLE",
 		"produce NONE", "produce NOT_ENOUGH_REPLICAS", "produce KAFKA_STORAGE_ERROR", "produce INVALID_PRODUCER_EPOCH",
 		"produce UNKNOWN_PRODUCER_ID", "produce OUT_OF_ORDER_SEQUENCE_NUMBER",
