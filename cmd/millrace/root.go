@@ -30,6 +30,6 @@ Exit codes: 0 success, 1 the work failed, 2 the command line makes no sense.`,
 		return nil
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServer(), newTopic(), newBroker(), newProduce(), newConsume(), newLog(), newVerify(), newTxn(), newFeatures(), newVersion())
+	root.AddCommand(newServer(), newTopic(), newBroker(), newProduce(), newConsume(), newLog(), newVerify(), newTxn(), newStreams(), newFeatures(), newVersion())
 	return root
 }

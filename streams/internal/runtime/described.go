@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,12 +34,19 @@ var ErrStaleState = errors.New("streams: a store would continue from an old stat
 // described is what the last start has left, none if there was none.
 type described struct {
 	known bool
-	text  string
+	topology.Stored
 }
 
 // has reports whether the description speaks of an internal topic.
 func (d described) has(topic string) bool {
-	return strings.Contains(d.text, "\n  "+topic+": ")
+	return strings.Contains(d.Text, "\n  "+topic+": ")
+}
+
+// incarnation is what a state folder remembers of it, as it does of the topics.
+func (d described) incarnation() (id [16]byte) {
+	sum := sha256.Sum256([]byte(d.Incarnation))
+	copy(id[:], sum[:])
+	return id
 }
 
 // checkUpgrade refuses a start that would lose or misread state.
@@ -50,10 +59,19 @@ func (p *preparer) checkUpgrade(ctx context.Context, found map[string]session.To
 		return described{}, err
 	}
 	was, err := p.readDescription(ctx)
-	if err != nil || !was.known {
+	if err != nil {
 		return was, err
 	}
-	if err := topology.CheckUpgradeBut(was.text, p.app.Text, p.options.Abandon); err != nil {
+	if was.Incarnation == "" {
+		was.Incarnation = rand.Text()
+	}
+	if !was.known {
+		return was, nil
+	}
+	if was.Reset {
+		return was, nil
+	}
+	if err := topology.CheckUpgradeBut(was.Text, p.app.Text, p.options.Abandon); err != nil {
 		return was, fmt.Errorf("streams: this release would lose state of the one that ran last: %w\n"+
 			"keep the old names with As; or let go of what they kept with the option Abandon; or begin anew: millrace streams reset %s", err, p.app.AppID)
 	}
@@ -138,15 +156,15 @@ func (p *preparer) readDescription(ctx context.Context) (described, error) {
 	if err != nil {
 		return described{}, fmt.Errorf("streams: topic %s: %w", name, err)
 	}
-	return described{true, stored.Text}, nil
+	return described{true, stored}, nil
 }
 
 // describe leaves the description of this start, if it differs from the last one.
 func (p *preparer) describe(ctx context.Context, was described) error {
-	if p.app.Text == "" || was.known && was.text == p.app.Text {
+	if p.app.Text == "" || was.known && was.Text == p.app.Text {
 		return nil
 	}
-	raw, err := p.app.Stored()
+	raw, err := topology.Stored{Text: p.app.Text, Picture: p.app.Picture, Incarnation: was.Incarnation}.Encode()
 	if err != nil {
 		return fmt.Errorf("streams: description of %s: %w", p.app.AppID, err)
 	}

@@ -96,7 +96,7 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	if err := p.describe(ctx, was); err != nil {
 		return nil, err
 	}
-	return pl, p.remember(id, found)
+	return pl, p.remember(id, found, was)
 }
 
 // names lists every topic that the application reads or logs to.
@@ -152,6 +152,9 @@ func (p *preparer) check(ctx context.Context, cluster string, found map[string]s
 	before := map[string][16]byte{}
 	if p.folder != nil {
 		before = p.folder.Topics(cluster)
+	}
+	if name := topology.DescriptionTopic(p.app.AppID); was.known && before[name] != [16]byte{} && before[name] != was.incarnation() {
+		before = nil // the application was reset: what this process knew is gone on purpose
 	}
 	var errs []error
 	var missing []topology.InternalTopic
@@ -327,13 +330,16 @@ func (p *preparer) readTombstones(ctx context.Context) (map[string]time.Duration
 
 // remember writes down the internal topics, so that the next start notices when
 // one is gone.
-func (p *preparer) remember(cluster string, found map[string]session.Topic) error {
+func (p *preparer) remember(cluster string, found map[string]session.Topic, was described) error {
 	if p.folder == nil {
 		return nil
 	}
 	ids := map[string][16]byte{}
 	for _, it := range p.app.Internal {
 		ids[it.Name] = found[it.Name].ID
+	}
+	if was.Incarnation != "" {
+		ids[topology.DescriptionTopic(p.app.AppID)] = was.incarnation()
 	}
 	return p.folder.SetTopics(cluster, ids)
 }

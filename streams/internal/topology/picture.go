@@ -29,6 +29,7 @@ type PictureNode struct {
 	To       string   `json:"to,omitempty"`    // the topic that a sink writes
 	Inner    bool     `json:"inner,omitempty"` // that topic is the application's own
 	Store    string   `json:"store,omitempty"` // that the node owns
+	Shape    string   `json:"shape,omitempty"` // of the store's rows
 	InMemory bool     `json:"inMemory,omitempty"`
 	// Changelog of the store; Logged is false where it is the source topic.
 	Changelog string   `json:"changelog,omitempty"`

@@ -18,7 +18,7 @@ func (g *Graph) picture(t *Topology, parts [][]*Node) Picture {
 				pn.To = n.Topic
 			}
 			if n.Store != nil {
-				pn.Store, pn.InMemory = n.Store.Name, n.Store.InMemory
+				pn.Store, pn.Shape, pn.InMemory = n.Store.Name, n.Shape, n.Store.InMemory
 				pn.Changelog, pn.Logged = n.Store.Changelog, n.Store.Changelog != "" && n.Store.FromSource == nil
 			}
 			sub.Nodes = append(sub.Nodes, pn)

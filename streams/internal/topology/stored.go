@@ -13,6 +13,17 @@ type Stored struct {
 	Format  int     `json:"format"`
 	Text    string  `json:"text"`
 	Picture Picture `json:"picture"`
+	// Incarnation is a random name for all that the application has kept since it
+	// began or was reset: topics and folders of another one are not missed.
+	Incarnation string `json:"incarnation"`
+	// Reset says that what was kept is gone on purpose; there is no text then.
+	Reset bool `json:"reset,omitempty"`
+}
+
+// Encode is the record.
+func (s Stored) Encode() ([]byte, error) {
+	s.Format = storedFormat
+	return json.Marshal(s)
 }
 
 // storedFormat is what this release writes and the highest that it reads.
@@ -27,11 +38,6 @@ func DescriptionTopic(appID string) string { return appID + "-topology" }
 
 // DescriptionKey is the key of that record.
 const DescriptionKey = "topology"
-
-// Stored is the description to store of a topology.
-func (t *Topology) Stored() ([]byte, error) {
-	return json.Marshal(Stored{storedFormat, t.Text, t.Picture})
-}
 
 // ParseStored reads a description back.
 func ParseStored(raw []byte) (Stored, error) {
