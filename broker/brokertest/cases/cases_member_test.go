@@ -13,6 +13,7 @@ var memberCases = []testCase{
 	{"G04", "krabka", restart, deletedGroupStaysDeleted},
 	{"G06", "KAFKA-9752, KAFKA-9232, KAFKA-7610, KAFKA-7909", restart, membersThatVanish},
 	{"G07", "KAFKA-9801, KAFKA-8500, KAFKA-8715, KAFKA-10284", restart, staticMemberComesBack},
+	{"G10", "KAFKA-14422", speak, oldVersionsBesideStaticMembers},
 	{"G15", "KAFKA-10870", speak, codesOfJoin},
 	{"G19", "nisshi#679", speak, memberWithNothing},
 	{"G22", "redpanda#8998, KAFKA-14744", speak, allOffsets},
@@ -23,6 +24,7 @@ var memberCases = []testCase{
 	{"G43", "franz-go#57, librdkafka 1.9", speak, commitsAroundARebalance},
 	{"G45", "millpond#87, quixstreams#1114", speak, offsetBelowTheLogStart},
 	{"G46", "kfake", crash, membersOfADeadBroker},
+	{"G49", "krabka#1182", restart, nothingIsEmptyWhileItLoads},
 	{"G48", "redpanda#3279 (KIP-447)", speak, transactionalCommitsAreFenced},
 }
 
@@ -391,5 +393,80 @@ func deletedOffsetsStayDeleted(tg *target, version int) {
 		if p := tg.committed(group, topic, 0); p.Offset != -1 {
 			tg.Fatalf("whole group %v: after the commit of the transaction there is offset %d", whole, p.Offset)
 		}
+	}
+}
+
+// oldVersionsBesideStaticMembers: a group of a static member and one that joins in the first versions comes to a generation.
+func oldVersionsBesideStaticMembers(tg *target) {
+	for _, version := range []int16{0, 1, 2, 4} {
+		group, name := tg.name(fmt.Sprint("g", version)), "a"
+		a := tg.seat(group)
+		a.instance = &name
+		a.settle()
+		b := tg.seat(group)
+		if version == 4 {
+			b.askID()
+		}
+		if err := b.w.send(b.w.frame(b.joinRequest(version))); err != nil {
+			tg.Fatal(err)
+		}
+		tg.eventually("the rebalance begins", func() (bool, string) { c := a.beat(); return c == kerr.RebalanceInProgress.Code, code(c) })
+		a.join()
+		answer, err := b.w.receive(b.joinRequest(version))
+		if err != nil {
+			tg.Fatal(err)
+		}
+		want(tg, fmt.Sprint("JoinGroup ", version), b.joined(answer.(*kmsg.JoinGroupResponse)), nil)
+		if a.generation != b.generation {
+			tg.Fatalf("version %d: generations %d and %d", version, a.generation, b.generation)
+		}
+	}
+}
+
+// nothingIsEmptyWhileItLoads: from its first answers on a broker that has started anew lists all groups and tells their offsets, or says
+// that it does not know yet.
+func nothingIsEmptyWhileItLoads(tg *target) {
+	topic := tg.topic("t", 1)
+	const n = 40
+	group := func(i int) string { return tg.name(fmt.Sprintf("g%02d", i)) }
+	for i := range n {
+		tg.commitOffset(group(i), topic, int64(100+i), nil)
+	}
+	tg.hangUp()
+	tg.own.Restart(tg)
+	w := tg.seed()
+	tg.eventually("the list of groups", func() (bool, string) {
+		resp := w.do(kmsg.NewPtrListGroupsRequest()).(*kmsg.ListGroupsResponse)
+		if resp.ErrorCode != 0 {
+			if !retriable(resp.ErrorCode) || len(resp.Groups) > 0 {
+				tg.Fatalf("%s with %d groups", code(resp.ErrorCode), len(resp.Groups))
+			}
+			return false, code(resp.ErrorCode)
+		}
+		if len(resp.Groups) != n {
+			tg.Fatalf("%d groups are listed, there are %d", len(resp.Groups), n)
+		}
+		return true, ""
+	})
+	tg.hangUp()
+	tg.own.Restart(tg)
+	for i := range n {
+		req := kmsg.NewPtrOffsetFetchRequest()
+		req.Version, req.Group = 7, group(i)
+		rt := kmsg.NewOffsetFetchRequestTopic()
+		rt.Topic, rt.Partitions = topic, []int32{0}
+		req.Topics = append(req.Topics, rt)
+		w := tg.seed()
+		tg.eventually("OffsetFetch", func() (bool, string) {
+			resp := w.do(req).(*kmsg.OffsetFetchResponse)
+			if resp.ErrorCode != 0 {
+				return false, code(resp.ErrorCode)
+			}
+			row := resp.Topics[0].Partitions[0]
+			if row.ErrorCode == 0 && row.Offset != int64(100+i) {
+				tg.Fatalf("group %d has offset %d", i, row.Offset)
+			}
+			return row.ErrorCode == 0, code(row.ErrorCode)
+		})
 	}
 }

@@ -51,6 +51,7 @@ func all() []testCase {
 	cs = append(cs, cleanCases...)
 	cs = append(cs, memberCases...)
 	cs = append(cs, adminCases...)
+	cs = append(cs, downCases...)
 	return cs
 }
 
