@@ -263,9 +263,10 @@ func TestWaitsForUndecidedTransactions(t *testing.T) {
 	}
 }
 
+// KAFKA-16017: a store closed in the middle of its restore had the position of the end.
 // A restore that is cut short leaves contents and position that belong together,
 // and the next one goes on from there.
-func TestInterruptedRestoreGoesOn(t *testing.T) {
+func TestPitfall03InterruptedRestoreGoesOn(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	for i := range 50 {
