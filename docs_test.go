@@ -17,6 +17,7 @@ func TestPagesShowCodeThatCompiles(t *testing.T) {
 		"docs/broker.md":          {"broker"},
 		"docs/streams.md":         {"streams"},
 		"docs/streams/running.md": {"streams"},
+		"docs/streams/serdes.md":  {"streams"},
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -47,17 +48,22 @@ func TestPagesShowCodeThatCompiles(t *testing.T) {
 // TestPagesLinkToWhatIsThere: a relative link of a page leads to a file.
 func TestPagesLinkToWhatIsThere(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	pages := []string{"README.md", "ARCHITECTURE.md"}
+	for _, folder := range []string{"docs/*.md", "docs/*/*.md", "examples/*.md"} {
+		found, err := filepath.Glob(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`") // f[T](x) is no link
 	link := regexp.MustCompile(`\]\(([^)#:"]+)(#[^)]*)?\)`)
-	for _, page := range append(pages, "README.md", "ARCHITECTURE.md") {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
+		for _, l := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), l[1])); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, l[1])
 			}

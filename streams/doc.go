@@ -110,7 +110,8 @@
 // other types as JSON; see package serde for the exact rules. Register another
 // with [App.RegisterSerde] or give one operator its own with [KeySerde] and
 // [ValSerde]. Types without a serde are reported when the topology is built,
-// all at once, with node and type.
+// all at once, with node and type. Protobuf, Avro and JSON Schema, each alone or
+// with a Schema Registry, are in packages below serde.
 //
 // # Names and upgrades
 //

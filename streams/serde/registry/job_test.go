@@ -1,4 +1,4 @@
-package streams_test
+package registry_test
 
 import (
 	"context"
@@ -127,7 +127,7 @@ func TestStartIsRefusedWhileSchemasAreMissing(t *testing.T) {
 	err = accounts("shop", c).Run(context.Background(), nobody)
 	for _, want := range []string{
 		"subject shop-by-user-repartition-value", "subject shop-accounts-changelog-value", "subject accounts-out-value",
-		"node accounts.to, value of type streams_test.account",
+		"node accounts.to, value of type registry_test.account",
 	} {
 		if !errors.Is(err, registry.ErrNotRegistered) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -160,9 +160,9 @@ func TestMistakesInSerdesComeTogether(t *testing.T) {
 	app.Stream[string, account]("accounts", streams.ValSerde(avro.New[account](`{`))).GroupByKey().Count(streams.As("n"))
 	_, err := app.Topology()
 	for _, want := range []string{
-		"node sales, value of type streams_test.sale: avro: schema: ",
-		"node odd, value of type streams_test.odd: no serde for type",
-		"node accounts, value of type streams_test.account: avro: schema: ",
+		"node sales, value of type registry_test.sale: avro: schema: ",
+		"node odd, value of type registry_test.odd: no serde for type",
+		"node accounts, value of type registry_test.account: avro: schema: ",
 	} {
 		if err == nil || strings.Count(err.Error(), want) != 1 {
 			t.Errorf("%v, want once %s", err, want)
