@@ -18,6 +18,10 @@ type OverlayOptions struct {
 	// Default 4 MiB.
 	FlushBytes int
 
+	// Windowed says that rows begin with the start of a window, 8 bytes, and are
+	// expired by it: then Expire needs no order of the rows in memory.
+	Windowed bool
+
 	// FlushCommits is after how many commits with changes Commit flushes.
 	// Default 10; 1 flushes at every commit.
 	FlushCommits int
@@ -72,9 +76,16 @@ type Overlay struct {
 	stale      bool     // position is ahead of the image's
 	dirty      []*entry // committed, not yet in the image
 	dirtyBytes int
-	commits    int   // commits with changes since the last flush
-	rows       []Row // scratch of Flush
-	keys       []byte
+	commits    int // commits with changes since the last flush
+	// Every row of the image with a key from floor on is in memory, too: what is
+	// not there, does not exist. It holds as the rows that a flush writes stay in
+	// memory, and rises when they go. No row of the image is above high.
+	floor, high string
+	floored     bool  // floor is known
+	stocked     bool  // the image has had a row
+	rows        []Row // scratch of Flush
+	keys        []byte
+	sorter      sorter
 }
 
 var _ Store = (*Overlay)(nil)
@@ -82,13 +93,26 @@ var _ Store = (*Overlay)(nil)
 // NewOverlay puts an empty overlay over image. The image belongs to the overlay
 // from now on: only Flush may change it.
 func NewOverlay(image Image, options OverlayOptions) *Overlay {
-	return &Overlay{
+	o := &Overlay{
 		image:    image,
 		options:  options.withDefaults(),
 		table:    newTable(),
 		position: image.Position(),
+		floored:  true,
 	}
+	if o.options.Windowed {
+		o.table.windows = newWindows[*entry]()
+	}
+	for row, err := range image.Backward(nil, nil) {
+		o.high, o.stocked = string(row.Key), true
+		o.floor, o.floored = o.high+"\x00", err == nil // an error shows with the next read
+		break
+	}
+	return o
 }
+
+// absent reports a key that has no row in the image, if it has none in memory.
+func (o *Overlay) absent(key []byte) bool { return o.floored && string(key) >= o.floor }
 
 // Get implements [Store].
 func (o *Overlay) Get(key []byte) ([]byte, bool, error) {
@@ -100,6 +124,9 @@ func (o *Overlay) Get(key []byte) ([]byte, bool, error) {
 		if e.committed.kind != unknown {
 			return e.committed.value(), e.committed.kind == present, nil
 		}
+	}
+	if e != nil && e.fresh || e == nil && o.absent(key) {
+		return nil, false, nil
 	}
 	v, ok, err := o.image.Get(key)
 	if err != nil {
@@ -115,6 +142,7 @@ func (o *Overlay) Get(key []byte) ([]byte, bool, error) {
 		k = present
 	}
 	e = o.table.at(key)
+	e.fresh = !ok
 	o.table.write(&e.committed, v, k)
 	return e.committed.value(), ok, nil
 }
@@ -135,10 +163,18 @@ func (o *Overlay) Delete(key []byte) error {
 }
 
 func (o *Overlay) write(key, value []byte, k kind) {
-	e := o.table.at(key)
+	e := o.table.get(key)
+	if e == nil {
+		e = o.table.at(key)
+		e.fresh = o.absent(key)
+	}
+	o.change(e, value, k)
+}
+
+func (o *Overlay) change(e *entry, value []byte, k kind) {
 	if e.open.kind == unknown {
 		o.open = append(o.open, e)
-		o.openBytes += len(key) + entryCost
+		o.openBytes += len(e.key) + entryCost
 	}
 	o.openBytes += len(value) - len(e.open.val)
 	o.table.write(&e.open, value, k)
@@ -164,6 +200,9 @@ func (o *Overlay) Range(from, to []byte) iter.Seq2[Row, error] {
 
 // Expire implements [Store].
 func (o *Overlay) Expire(from, to []byte) error {
+	if o.table.windows != nil && len(from) == windowBytes && len(to) == windowBytes {
+		return o.expireWindows(from, to)
+	}
 	return o.merge(from, to, func(m merged) bool {
 		switch {
 		case m.hasCommitted:

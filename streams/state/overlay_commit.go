@@ -3,14 +3,13 @@ package state
 import (
 	"errors"
 	"slices"
-	"strings"
 )
 
 // Log gives each identity that the open transaction changed to emit, once, in
 // key order; a nil value is a tombstone. It changes nothing. The slices are
 // valid during the call of emit.
 func (o *Overlay) Log(emit func(key, value []byte) error) error {
-	sortByKey(o.open)
+	o.sorter.sort(o.open)
 	for _, e := range o.open {
 		if e.open.kind == forgotten {
 			continue
@@ -76,12 +75,20 @@ func (o *Overlay) forget() {
 
 // Flush applies the committed rows that the image lacks, and their position, in
 // one atomic step. It is called by Commit when due, and by the owner before it
-// closes the image. Rows leave memory only after the image has them.
+// closes the image. Rows leave memory only after the image has them. What was made
+// and deleted since the last flush never gets there.
 func (o *Overlay) Flush() error {
 	if !o.stale && len(o.dirty) == 0 {
 		return nil
 	}
-	sortByKey(o.dirty)
+	o.dirty = slices.DeleteFunc(o.dirty, func(e *entry) bool {
+		gone := e.committed.kind == deleted && e.fresh
+		if gone {
+			e.dirty = false
+		}
+		return gone
+	})
+	o.sorter.sort(o.dirty)
 	o.keys = o.keys[:0]
 	for _, e := range o.dirty {
 		o.keys = append(o.keys, e.key...)
@@ -99,12 +106,18 @@ func (o *Overlay) Flush() error {
 		return o.fail("flush", err)
 	}
 	for _, e := range o.dirty {
-		e.dirty = false
+		e.dirty, e.fresh = false, e.committed.kind == deleted
+		if !e.fresh {
+			o.high, o.stocked = max(o.high, e.key), true
+		}
 	}
 	clear(o.dirty)
 	o.dirty, o.dirtyBytes, o.commits, o.stale = o.dirty[:0], 0, 0, false
 	if o.table.bytes > o.options.CacheBytes && len(o.open) == 0 {
 		o.table.reset()
+		if o.stocked {
+			o.floor = o.high + "\x00"
+		}
 	}
 	return nil
 }
@@ -121,7 +134,3 @@ func (o *Overlay) Close() error {
 // Drop closes the image without writing to it, for an owner that no longer
 // knows whether its rows are committed.
 func (o *Overlay) Drop() error { return o.image.Close() }
-
-func sortByKey(entries []*entry) {
-	slices.SortFunc(entries, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace/millrace/core/seedtest"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/streams/state/statetest"
 )
@@ -70,6 +71,28 @@ func TestOverlayLogsEachIdentityOnceInKeyOrder(t *testing.T) {
 	}
 }
 
+func TestLogOrdersAnyKeys(t *testing.T) {
+	t.Parallel()
+	o := state.NewOverlay(state.NewMemory(), state.OverlayOptions{})
+	rnd := rand.New(rand.NewPCG(seedtest.New(t), 0))
+	var want []string
+	for range 500 {
+		key := "same" + strings.Repeat("x", rnd.IntN(12)) + strings.Repeat("\x00", rnd.IntN(3)) + strings.Repeat("y", rnd.IntN(12))
+		if err := o.Put([]byte(key), []byte{}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, key)
+	}
+	slices.Sort(want)
+	var got []string
+	if err := o.Log(func(k, _ []byte) error { got = append(got, string(k)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want = slices.Compact(want); !slices.Equal(got, want) {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+}
+
 func TestOverlayExpiry(t *testing.T) {
 	t.Parallel()
 	for _, flush := range []int{1, 100} {
@@ -95,6 +118,71 @@ func TestOverlayExpiry(t *testing.T) {
 		if got := statetest.Dump(t, o); !maps.Equal(got, want) {
 			t.Errorf("flush every %d: rows %v, want %v", flush, got, want)
 		}
+	}
+}
+
+// spied counts what an image is asked for and what it is told.
+type spied struct {
+	*state.Memory
+	gets, rows int
+}
+
+func (s *spied) Get(key []byte) ([]byte, bool, error) {
+	s.gets++
+	return s.Memory.Get(key)
+}
+
+func (s *spied) Apply(rows []state.Row, pos state.Position) error {
+	s.rows += len(rows)
+	return s.Memory.Apply(rows, pos)
+}
+
+// Rows above all that the image has had are known not to be there, and rows that come
+// and go between two flushes never reach it: windows pass by without a look at the
+// disk.
+func TestImageIsSparedNewRows(t *testing.T) {
+	t.Parallel()
+	image := &spied{Memory: state.NewMemory()}
+	row := func(window, key int) []byte { return fmt.Appendf(nil, "%08d-%d", window, key) }
+	next := int64(0)
+	o := state.NewOverlay(image, state.OverlayOptions{Windowed: true, FlushCommits: 2, CacheBytes: 2000})
+	for w := range 40 {
+		for k := range 5 {
+			if _, ok, err := o.Get(row(w, k)); ok || err != nil {
+				t.Fatalf("window %d: %v %v", w, ok, err)
+			}
+			if err := o.Put(row(w, k), []byte("v")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := o.Expire([]byte("00000000"), fmt.Appendf(nil, "%08d", w)); err != nil {
+			t.Fatal(err)
+		}
+		next += 10
+		commit(t, o, next)
+	}
+	if image.gets != 0 {
+		t.Errorf("the image was asked for %d rows", image.gets)
+	}
+	// Every other window is the newest one of a flush, and is deleted by the next.
+	if want := 20*5 + 19*5; image.rows != want {
+		t.Errorf("the image was told of %d rows, want %d", image.rows, want)
+	}
+	if got := len(statetest.Dump(t, o)); got != 5 {
+		t.Errorf("%d rows are left, want those of the last window", got)
+	}
+	// A new overlay knows what the image has.
+	if err := o.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	again := state.NewOverlay(image, state.OverlayOptions{Windowed: true})
+	for _, k := range [][]byte{row(39, 4), row(39, 5), row(40, 0)} {
+		if _, ok, err := again.Get(k); err != nil || ok != (string(k) == string(row(39, 4))) {
+			t.Errorf("%s: %v %v", k, ok, err)
+		}
+	}
+	if image.gets != 1 {
+		t.Errorf("the image was asked for %d rows, want the one that it has", image.gets)
 	}
 }
 
@@ -221,13 +309,13 @@ func (r *foldRun) start() {
 		}
 	}
 	r.overlay = state.NewOverlay(r.image, state.OverlayOptions{
-		FlushCommits: 1 + r.rnd.IntN(5), FlushBytes: 1 + r.rnd.IntN(3000), CacheBytes: 1 + r.rnd.IntN(4000),
+		Windowed: r.rnd.IntN(2) == 0, FlushCommits: 1 + r.rnd.IntN(5), FlushBytes: 1 + r.rnd.IntN(3000), CacheBytes: 1 + r.rnd.IntN(4000),
 	})
 	r.committed = r.log.fold(int64(len(r.log)))
 	r.now = maps.Clone(r.committed)
 }
 
-func (r *foldRun) key() string { return fmt.Sprintf("%d/%d", r.rnd.IntN(6), r.rnd.IntN(6)) }
+func (r *foldRun) key() string { return fmt.Sprintf("%08d/%d", r.rnd.IntN(6), r.rnd.IntN(6)) }
 
 func (r *foldRun) step() {
 	k := r.key()
@@ -251,7 +339,11 @@ func (r *foldRun) step() {
 		}
 		r.backward(r.key(), r.key())
 	case n < 86:
-		r.expire(k)
+		if r.rnd.IntN(2) == 0 {
+			r.expire(nil, []byte(k))
+		} else { // whole windows
+			r.expire([]byte(r.key()[:8]), []byte(k[:8]))
+		}
 	case n < 94:
 		r.commit()
 	case n < 97:
@@ -283,11 +375,11 @@ func (r *foldRun) backward(from, to string) {
 	}
 }
 
-func (r *foldRun) expire(to string) {
-	if err := r.overlay.Expire(nil, []byte(to)); err != nil {
+func (r *foldRun) expire(from, to []byte) {
+	if err := r.overlay.Expire(from, to); err != nil {
 		r.t.Fatal(err)
 	}
-	maps.DeleteFunc(r.now, func(k, _ string) bool { return k < to })
+	maps.DeleteFunc(r.now, func(k, _ string) bool { return string(from) <= k && k < string(to) })
 }
 
 func (r *foldRun) commit() {

@@ -45,6 +45,7 @@ type entry struct {
 	open      version
 	committed version
 	dirty     bool // the committed side is not yet in the image
+	fresh     bool // the image has no row of this key
 	next      []*entry
 }
 
@@ -57,11 +58,13 @@ const maxLevel = 12
 // order, so a task that never ranges pays for one sort per commit and nothing
 // per record. Entries are never removed one by one except by remove.
 type table struct {
-	byKey   map[string]*entry
+	byKey   map[string]*entry // empty where there are windows
 	head    [maxLevel]*entry
-	pending []*entry // in byKey, not yet in the skip list
-	bytes   int      // keys, values and a flat charge per entry
-	seed    uint64   // of the level generator; any fixed start does
+	pending []*entry         // in byKey, not yet in the skip list
+	last    *entry           // the one that was asked for last: a read is often followed by a write
+	windows *windows[*entry] // entries by window, where rows begin with one; else nil
+	bytes   int              // keys, values and a flat charge per entry
+	seed    uint64           // of the level generator; any fixed start does
 }
 
 // entryCost is the flat charge per entry, so that many tiny rows count too.
@@ -71,16 +74,35 @@ func newTable() *table {
 	return &table{byKey: make(map[string]*entry), seed: 0x9e3779b97f4a7c15}
 }
 
-func (t *table) get(key []byte) *entry { return t.byKey[string(key)] }
+func (t *table) get(key []byte) *entry {
+	if t.last != nil && t.last.key == string(key) {
+		return t.last
+	}
+	var e *entry
+	if t.windows != nil {
+		e, _ = t.windows.get(key)
+	} else {
+		e = t.byKey[string(key)]
+	}
+	if e != nil {
+		t.last = e
+	}
+	return e
+}
 
 // at returns the entry of key, a new one with both sides unknown if need be.
 func (t *table) at(key []byte) *entry {
-	e := t.byKey[string(key)]
+	e := t.get(key)
 	if e == nil {
 		e = &entry{key: string(key)}
-		t.byKey[e.key] = e
+		if t.windows != nil {
+			t.windows.add(e.key, e)
+		} else {
+			t.byKey[e.key] = e
+		}
 		t.pending = append(t.pending, e)
 		t.bytes += len(key) + entryCost
+		t.last = e
 	}
 	return e
 }
@@ -93,7 +115,7 @@ func (t *table) write(v *version, val []byte, k kind) {
 }
 
 // remove takes an entry out. It indexes first, so it is meant for tables that
-// are ordered anyway.
+// are ordered anyway, and not for those with windows.
 func (t *table) remove(key []byte) {
 	e := t.byKey[string(key)]
 	if e == nil {
@@ -109,6 +131,7 @@ func (t *table) remove(key []byte) {
 			prev[l].next[l] = e.next[l]
 		}
 	}
+	t.last = nil
 	t.bytes -= len(e.key) + len(e.open.val) + len(e.committed.val) + entryCost
 	delete(t.byKey, e.key)
 }
@@ -119,7 +142,10 @@ func (t *table) reset() {
 	clear(t.pending)
 	t.pending = t.pending[:0]
 	t.head = [maxLevel]*entry{}
-	t.bytes = 0
+	t.last, t.bytes = nil, 0
+	if t.windows != nil {
+		t.windows.reset()
+	}
 }
 
 // index moves every pending entry into the skip list.

@@ -176,10 +176,10 @@ func (p *Producer) Send(ctx context.Context, r *Record, ack *Ack) error {
 	return nil
 }
 
-// Push hands over what was sent so far, if nothing else is on its way: for an owner
-// who has nothing more to send now, and whose records are visible before the commit.
+// Push says that nothing more will be sent for now. Where records are visible before
+// the commit, they go out at once then.
 func (p *Producer) Push() {
-	if p.broken == nil && p.open && p.sender.idle.Load() {
+	if p.options.Mode == AtLeastOnce && p.broken == nil && p.open && p.sender.idle.Load() {
 		p.sealAll()
 	}
 }
