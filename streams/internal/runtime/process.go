@@ -43,6 +43,7 @@ func (w *worker) process(ctx context.Context) error {
 		if hurry {
 			w.reader.Hurry()
 		}
+		w.producer.Push()
 		timer.Reset(min(w.untilCommit(), w.untilTick(), w.untilIdle()))
 		if err := w.react(ctx, w.reader.Arrived(), timer.C); err != nil {
 			return err

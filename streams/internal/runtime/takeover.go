@@ -126,6 +126,12 @@ func (t *takeover) open(ctx context.Context) error {
 	return nil
 }
 
+func (t *takeover) overlayOptions(s *topology.Store) state.OverlayOptions {
+	o := t.options
+	o.Windowed = s.Windowed
+	return o
+}
+
 // place makes a restore of each store, with where it begins and ends.
 func (t *takeover) place(ctx context.Context) error {
 	var jobs []*restore.Job
@@ -136,12 +142,12 @@ func (t *takeover) place(ctx context.Context) error {
 			if err := o.image.Wipe(); err != nil {
 				return err
 			}
-			o.overlay = state.NewOverlay(o.image, t.options)
+			o.overlay = state.NewOverlay(o.image, t.overlayOptions(o.spec))
 			continue
 		}
 		part := session.TopicPartition{Topic: o.spec.Changelog, Partition: t.id.unit}
 		o.job = &restore.Job{
-			Name: o.spec.Name, Part: part, Image: o.image, Options: t.options, Follow: t.copy, Bound: restore.Unbounded,
+			Name: o.spec.Name, Part: part, Image: o.image, Options: t.overlayOptions(o.spec), Follow: t.copy, Bound: restore.Unbounded,
 			TopicID: t.plan.topics[part.Topic].ID, Tombstones: t.plan.tombstones[part.Topic], End: t.ends[part],
 		}
 		if o.spec.FromSource != nil {
