@@ -107,7 +107,7 @@ func (w *worker) rows(s *topology.Store) map[string][]byte {
 
 // restore makes a store from its changelog.
 func (w *worker) restore(s *topology.Store) (*state.Overlay, error) {
-	o := state.NewOverlay(state.NewMemory(), state.OverlayOptions{Name: s.Name})
+	o := state.NewOverlay(state.NewMemory(), state.OverlayOptions{Name: s.Name, Windowed: s.Windowed})
 	for key, value := range w.rows(s) {
 		if err := o.Put([]byte(key), value); err != nil {
 			return nil, err
