@@ -2,6 +2,7 @@ package restore
 
 import (
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/millrace/millrace/streams/state"
@@ -48,6 +49,16 @@ type Job struct {
 	// broken: the error is that of the image, not of the reading.
 	broken bool
 }
+
+// Panic is the error of a job whose Row has panicked: code of the user's, a serde for
+// instance.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Error says what was thrown.
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // Unbounded is the Bound of a copy that may read all that is committed.
 const Unbounded = int64(1)<<62 - 1
@@ -104,6 +115,12 @@ func (j *Job) drain(budget int) (more bool) {
 	if j.feed == nil || j.done || j.err != nil {
 		return false
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			j.fail(&Panic{Value: v, Stack: debug.Stack()})
+			more = false
+		}
+	}()
 	limit := j.limit()
 	for range budget {
 		r, ok := j.feed.Head()
@@ -124,6 +141,15 @@ func (j *Job) drain(budget int) (more bool) {
 		}
 	}
 	return true
+}
+
+// dry reports that the job can go on only with the next fetch.
+func (j *Job) dry() bool {
+	if j.feed == nil || j.done || j.err != nil {
+		return false
+	}
+	_, ok := j.feed.Head()
+	return !ok
 }
 
 // fail notes an error of the store: nothing is written to it any more.

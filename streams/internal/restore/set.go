@@ -66,6 +66,14 @@ func (s *Set) Step() (more bool) {
 	for _, j := range s.jobs {
 		more = j.drain(stepRecords) || more
 	}
+	if s.reader.Full() {
+		// Copies that wait for their bound may have filled the memory.
+		for _, j := range s.jobs {
+			if j.dry() {
+				s.reader.Want(j.feed)
+			}
+		}
+	}
 	s.jobs = slices.DeleteFunc(s.jobs, func(j *Job) bool {
 		if j.done {
 			s.reader.Remove(j.feed)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace/millrace/streams/internal/restore"
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/state"
 	"github.com/millrace/millrace/txn/session"
@@ -30,6 +31,11 @@ func (w *worker) adopt() error {
 		slices.SortFunc(w.tasks, func(a, b *active) int { return compareTasks(a.id, b.id) })
 		w.aim(w.goal)
 		w.announce()
+	}
+	var thrown *restore.Panic
+	if errors.As(failed, &thrown) {
+		w.log.Error("panic in a restore", "value", thrown.Value, "stack", string(thrown.Stack))
+		return w.panicked(thrown.Value)
 	}
 	if failed != nil {
 		return failed

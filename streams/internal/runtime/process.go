@@ -168,10 +168,7 @@ func (w *worker) mend(ctx context.Context, in *input) error {
 
 // commitIfDue commits when the interval is over or too much is held in memory.
 func (w *worker) commitIfDue() error {
-	if !w.mayCommit() {
-		return nil
-	}
-	if w.untilCommit() > 0 && !w.asked {
+	if w.untilCommit() > 0 && !(w.asked && w.mayCommit()) {
 		held := w.producer.Held()
 		for _, a := range w.tasks {
 			held += a.uncommitted()
@@ -183,7 +180,8 @@ func (w *worker) commitIfDue() error {
 	return w.commit(w.life)
 }
 
-// untilCommit is the time left of the commit interval, 0 when it is over.
+// untilCommit is the time left of the commit interval, 0 when it is over. While the
+// worker joins there is no hurry; see mayCommit.
 func (w *worker) untilCommit() time.Duration {
 	if !w.mayCommit() {
 		return w.options.CommitInterval

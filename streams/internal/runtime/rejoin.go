@@ -65,7 +65,7 @@ func (w *worker) join() {
 	w.enter(Joining)
 	w.again = false
 	w.balancer.claim = w.claim()
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := context.WithCancel(w.life)
 	j := &joining{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(j.done)
@@ -113,7 +113,7 @@ func (w *worker) arriveIn() error {
 		return err
 	}
 	claimed := w.balancer.claim.Units
-	w.joined, w.units, w.share, w.reached = j.joined, share.Units, share, 0
+	w.joined, w.units, w.share, w.reached, w.outdated = j.joined, share.Units, share, 0, false
 	w.control.say(w.number, func(s *WorkerStatus) { s.generation, s.reached = j.joined.Generation.ID, 0 })
 	w.desk.learn(j.joined.Generation.ID, share.Map)
 	w.log.Info("joined", "generation", j.joined.Generation.ID, "units", share.Units, "standbys", share.Standbys, "warming", share.Warm)
@@ -166,7 +166,11 @@ func (w *worker) missing() []taskID {
 // fill has the keeper restore the assigned tasks that do not run yet, and keep the
 // copies.
 func (w *worker) fill() {
-	w.keeper.want(w.missing(), w.copies(), w.share.Warm, w.share.Close)
+	missing := w.missing()
+	if w.outdated {
+		missing = nil
+	}
+	w.keeper.want(missing, w.copies(), w.share.Warm, w.share.Close)
 	w.announce()
 }
 

@@ -48,6 +48,7 @@ type worker struct {
 	first     assign.Claim // what the worker says of itself at first
 	joining   *joining     // nil but for the time of a Join
 	again     bool         // another Join is to follow
+	outdated  bool         // others may have the units by now: nothing is begun before the next Join
 	joined    session.Joined
 	share     assign.Share    // as last assigned
 	units     []int32         // to be run, of the share
@@ -252,6 +253,7 @@ var errReplaced = errors.New("streams: this worker was replaced")
 func (w *worker) once(ctx context.Context, join bool) error {
 	if join {
 		w.join()
+		w.outdated = true
 	}
 	w.fill()
 	return w.process(ctx)
