@@ -14,6 +14,12 @@ import (
 // negative d does not wait at all: the order among inputs is then that of arrival.
 func TaskIdle(d time.Duration) RunOpt { return func(o *runtime.Options) { o.TaskIdle = d } }
 
+// LookForTopics is how often a running application looks for new topics that match a
+// pattern; see App.StreamMatching. The default is 10 s.
+func LookForTopics(every time.Duration) RunOpt {
+	return func(o *runtime.Options) { o.LookForTopics = every }
+}
+
 // InputBytes is how many bytes of input each worker may hold in memory, over all of its
 // partitions, fetched ahead and being read; batches count as they are in the log. It is
 // exceeded by a batch of each broker at most, and by one batch of each input without

@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"iter"
+	"regexp"
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/operator"
@@ -76,6 +77,32 @@ func (a *App) StreamOf[K, V any](topics []string, opts ...Opt) Stream[K, V] {
 		return a.Stream[K, V]("", opts...)
 	}
 	return all[0].Merge(all[1:]...)
+}
+
+// StreamMatching reads all topics whose whole name the pattern matches, as one stream,
+// in order of time where they come together in a task. Topics that come or go while the
+// application runs are noticed within LookForTopics: its workers commit and go on with
+// the new set. Topics that the application itself names, and its internal ones, belong
+// to no pattern. At least one must match at the start.
+//
+// Task n reads partition n of each topic, and there are as many tasks as the topic with
+// the most partitions has. Once a store behind the stream has its changelog, that fixes
+// the number: topics with more partitions are left out then, and the log says so. Name
+// the stream with As; without, its name is what of the pattern may be part of a topic's.
+func (a *App) StreamMatching[K, V any](pattern *regexp.Regexp, opts ...Opt) Stream[K, V] {
+	o := a.collect("stream of topics matching "+pattern.String(), opts, forSource)
+	whole := regexp.MustCompile("^(?:" + pattern.String() + ")$")
+	name := o.as
+	if name == "" {
+		name = topology.PatternName(pattern)
+	}
+	topic := topology.PatternTopic(pattern)
+	n := a.graph.Source("stream", topic, name)
+	n.Detail, n.Pattern, n.Named = pair[K, V](), whole, o.as != ""
+	s := Stream[K, V]{place: place[K, V]{a, n, new(operator.Outlet[K, V])}}
+	s.key, s.val = codec[K](a, n, "key", o.key, nil), codec[V](a, n, "value", o.val, nil)
+	s.readFrom(topic, o, a.handler(o))
+	return s
 }
 
 // readFrom makes the stream's node the source of a topic.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/streams"
@@ -64,6 +67,7 @@ type Driver struct {
 	pending []task.Out      // output of the open transaction
 	written []Raw           // committed, not yet given out by Written
 	inner   map[string]bool // topics of the application's own
+	given   []string        // topics whose number of partitions is an option
 	manual  bool
 	now     time.Time
 	err     error                                // what stopped the application
@@ -81,6 +85,7 @@ func New(t TB, app *streams.App, opts ...Option) *Driver {
 		o(&s)
 	}
 	d := &Driver{t: t, app: app, manual: s.manual, now: s.start, inner: map[string]bool{}, dropped: map[dropKey]int64{}}
+	d.given = slices.Sorted(maps.Keys(s.topics))
 	d.cluster = &cluster{topics: map[string]*topic{}, count: func(topic string) int32 {
 		if n := s.topics[topic]; n > 0 {
 			return n
@@ -118,7 +123,11 @@ func (d *Driver) open() error {
 	external := map[string]int32{}
 	for _, sub := range top.Subs {
 		for _, src := range sub.Sources {
-			if !src.Internal {
+			switch {
+			case src.Internal:
+			case src.Pattern != nil:
+				external[src.Topic] = d.most(src.Pattern)
+			default:
 				external[src.Topic] = int32(len(d.cluster.topic(src.Topic).partitions))
 			}
 		}
@@ -146,9 +155,33 @@ func (d *Driver) open() error {
 	return nil
 }
 
+// most is the number of partitions of the largest topic that a pattern may match.
+func (d *Driver) most(pattern *regexp.Regexp) int32 {
+	n := d.cluster.count("")
+	for _, topic := range d.given {
+		if pattern.MatchString(topic) {
+			n = max(n, d.cluster.count(topic))
+		}
+	}
+	return n
+}
+
+// named reports a topic that the application names, or that is its own, so that it
+// belongs to no pattern.
+func (d *Driver) named(topic string) bool {
+	if d.inner[topic] || slices.ContainsFunc(d.globals, func(g *global) bool { return g.spec.Topic == topic }) {
+		return true
+	}
+	return slices.ContainsFunc(d.workers, func(w *worker) bool {
+		return slices.Contains(w.sub.Sinks, topic) ||
+			slices.ContainsFunc(w.sub.Sources, func(s topology.Source) bool { return s.Pattern == nil && s.Topic == topic })
+	})
+}
+
 func (d *Driver) worker(sub *topology.Sub, partition int32) *worker {
 	return &worker{
-		sub: sub, partition: partition, appID: d.app.ID(), cluster: d.cluster, committed: map[string]int64{},
+		named: d.named,
+		sub:   sub, partition: partition, appID: d.app.ID(), cluster: d.cluster, committed: map[string]int64{},
 		emit: func(o *task.Out) error {
 			d.pending = append(d.pending, own(o))
 			return nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/streams/internal/task"
@@ -21,7 +23,8 @@ type worker struct {
 	wait      func(context.Context, time.Duration) error
 	now       func() int64
 	global    func(name string) state.Store
-	asked     bool // the task wants a commit now
+	named     func(topic string) bool // the application has it, not by a pattern
+	asked     bool                    // the task wants a commit now
 
 	task   task.Task
 	stores map[string]*state.Overlay
@@ -127,7 +130,7 @@ func (w *worker) position(s *topology.Store) state.Position {
 // each source, and reports whether there was one.
 func (w *worker) process() (bool, error) {
 	var r *task.Record
-	for _, src := range w.sub.Sources {
+	for _, src := range w.sources() {
 		log, at := w.log(src.Topic), w.next[src.Topic]
 		if at >= int64(len(log)) {
 			continue
@@ -145,6 +148,29 @@ func (w *worker) process() (bool, error) {
 	}
 	w.next[r.Topic]++
 	return true, w.task.Process(r)
+}
+
+// sources are those of the sub-topology, with the topics there are in the place of
+// patterns.
+func (w *worker) sources() []topology.Source {
+	if !slices.ContainsFunc(w.sub.Sources, func(s topology.Source) bool { return s.Pattern != nil }) {
+		return w.sub.Sources
+	}
+	var all []topology.Source
+	for _, src := range w.sub.Sources {
+		if src.Pattern == nil {
+			all = append(all, src)
+			continue
+		}
+		for _, topic := range slices.Sorted(maps.Keys(w.cluster.topics)) {
+			if src.Pattern.MatchString(topic) && !w.named(topic) {
+				one := src
+				one.Topic = topic
+				all = append(all, one)
+			}
+		}
+	}
+	return all
 }
 
 // timed is the record with the time that the task gives it, which is asked for

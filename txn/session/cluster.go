@@ -183,6 +183,30 @@ type Partition struct {
 	LeaderEpoch int32
 }
 
+// AllTopics reads the metadata of all topics that may be seen.
+func (c *Cluster) AllTopics(ctx context.Context) (map[string]Topic, error) {
+	found := map[string]Topic{}
+	err := c.retry(ctx, func() error {
+		req := kmsg.NewPtrMetadataRequest()
+		req.Topics = nil // all
+		resp, err := req.RequestWith(ctx, c.client)
+		if err != nil {
+			return err
+		}
+		clear(found)
+		for i := range resp.Topics {
+			if err := addTopic(found, &resp.Topics[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("session: metadata of all topics: %w", err)
+	}
+	return found, nil
+}
+
 // Topics reads metadata. Topics that do not exist are missing from the result;
 // none is created.
 func (c *Cluster) Topics(ctx context.Context, names ...string) (map[string]Topic, error) {

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"regexp"
 
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/state"
@@ -10,9 +11,10 @@ import (
 
 // Root makes the entry of one source for one task.
 type Root struct {
-	Node  string // under which its records are counted; Plan sets it
-	Topic string
-	Build func(*Builder) (Entry, error)
+	Node    string // under which its records are counted; Plan sets it
+	Topic   string
+	Pattern *regexp.Regexp // not nil: it reads all topics that match
+	Build   func(*Builder) (Entry, error)
 }
 
 // Builder is at hand while a task is being built: nodes get their site, their
@@ -45,7 +47,12 @@ func NewTask(env task.Env, roots []Root) (*Task, error) {
 		if err != nil {
 			return nil, fmt.Errorf("task of partition %d: source %s: %w", env.Partition, root.Topic, err)
 		}
-		t.entries[root.Topic] = append(t.entries[root.Topic], watchEntry(t, root.Node, e))
+		e = watchEntry(t, root.Node, e)
+		if root.Pattern != nil {
+			t.patterns = append(t.patterns, pattern{root.Pattern, e})
+			continue
+		}
+		t.entries[root.Topic] = append(t.entries[root.Topic], e)
 	}
 	if b.err != nil {
 		return nil, fmt.Errorf("task of partition %d: %w", env.Partition, b.err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/millrace/millrace/streams/internal/task"
 )
@@ -18,7 +19,8 @@ type Entry interface {
 type Task struct {
 	env      task.Env
 	ctx      context.Context
-	entries  map[string][]Entry
+	entries  map[string][]Entry // by topic
+	patterns []pattern
 	sites    []*Site
 	clocks   []*Clock
 	streamMs int64
@@ -64,12 +66,32 @@ type Site struct {
 // seen counts the records of a node; one with several parents has one counter.
 type seen struct{ task.Seen }
 
+// pattern is a source of all topics that match.
+type pattern struct {
+	re    *regexp.Regexp
+	entry Entry
+}
+
+// behind are the sources of a topic.
+func (t *Task) behind(topic string) []Entry {
+	entries, ok := t.entries[topic]
+	if !ok && t.patterns != nil {
+		for _, p := range t.patterns {
+			if p.re.MatchString(topic) {
+				entries = append(entries, p.entry)
+			}
+		}
+		t.entries[topic] = entries
+	}
+	return entries
+}
+
 // Process implements task.Task.
 func (t *Task) Process(r *task.Record) error {
 	if t.failed != nil {
 		return t.failed
 	}
-	entries := t.entries[r.Topic]
+	entries := t.behind(r.Topic)
 	if entries == nil {
 		return fmt.Errorf("task of partition %d got a record of topic %s, which it does not read", t.env.Partition, r.Topic)
 	}
@@ -107,7 +129,7 @@ func (t *Task) Flush() error {
 
 // TimeMs implements task.Task.
 func (t *Task) TimeMs(r *task.Record) int64 {
-	for _, e := range t.entries[r.Topic] {
+	for _, e := range t.behind(r.Topic) {
 		for w, ok := e.(interface{ inner() Entry }); ok; w, ok = e.(interface{ inner() Entry }) {
 			e = w.inner() // what counts or wraps it says nothing
 		}

@@ -38,7 +38,7 @@ func (b *balancer) Balance(ctx context.Context, peers []session.Peer) (map[strin
 		if err := meta.ReadFrom(p.Metadata); err != nil {
 			return nil, fmt.Errorf("subscription of member %s: %w", p.ID, err)
 		}
-		if !slices.Equal(meta.Topics, b.plan.sources) {
+		if !slices.Equal(b.plan.named(meta.Topics), b.plan.named(b.plan.sources)) {
 			return nil, fmt.Errorf("member %s reads %v, this one %v: all members of group %s must run the same topology",
 				p.ID, meta.Topics, b.plan.sources, b.plan.app.AppID)
 		}

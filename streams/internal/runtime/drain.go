@@ -22,7 +22,7 @@ func (j *Job) Drain(ctx context.Context) error {
 		return j.ended(err)
 	}
 	defer c.Close()
-	outside, inside := j.run.plan.partitions()
+	outside, inside := j.run.planned().partitions()
 	_, g, _ := j.control.wishes()
 	if g == nil {
 		stops, err := c.List(ctx, session.StableEnd, outside)

@@ -28,6 +28,8 @@ type Job struct {
 	over bool  // no more workers
 
 	goals sync.Mutex // held by Drain: one at a time
+
+	following sync.WaitGroup // of follow
 }
 
 // hand is a worker's place in the job, kept when the worker in it is replaced.
@@ -37,6 +39,50 @@ type hand struct {
 	cancel  context.CancelFunc
 	parting atomic.Int32 // a Parting
 	done    chan struct{}
+
+	mu  sync.Mutex
+	end context.CancelFunc // of the worker's life in this place
+}
+
+// begin begins the life of a worker. renewed tells, when it has ended in order, whether
+// that was to make room for the next one.
+func (h *hand) begin() (life context.Context, renewed func() bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.end != nil {
+		h.end()
+	}
+	life, h.end = context.WithCancel(h.ctx)
+	return life, func() bool { return life.Err() != nil && h.ctx.Err() == nil }
+}
+
+// renew has the workers commit and makes others in their places, with the plan as it
+// is now.
+func (j *Job) renew() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, h := range j.crew {
+		h.mu.Lock()
+		if h.end != nil {
+			h.end()
+		}
+		h.mu.Unlock()
+	}
+}
+
+// moved tells whether a worker has ended since a topic that a pattern matches is gone,
+// and makes the plan for the next one.
+func (j *Job) moved(err error) bool {
+	if !errors.Is(err, session.ErrRecreated) || !j.run.app.Patterns() || j.ctx.Err() != nil {
+		return false
+	}
+	old := j.run.planned()
+	now, lerr := j.run.look(j.ctx, old)
+	if lerr != nil || now == old {
+		return false
+	}
+	j.run.current.CompareAndSwap(old, now)
+	return true
 }
 
 // errStopped marks what Start returns because its ctx has ended.
@@ -73,6 +119,7 @@ func Start(ctx context.Context, app *topology.Topology, cluster Cluster, options
 		return nil, err
 	}
 	go r.cleanUp(j.ctx, j.cleaned)
+	j.following.Go(j.follow)
 	context.AfterFunc(j.ctx, func() { j.control.enter(JobStopping) })
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -121,6 +168,7 @@ func (j *Job) part(h *hand, err error) {
 	}
 	j.cancel()
 	<-j.cleaned
+	j.following.Wait()
 	j.run.close()
 	if failed {
 		j.control.enter(JobFailed)
@@ -134,7 +182,11 @@ func (j *Job) part(h *hand, err error) {
 func (j *Job) work(h *hand) error {
 	failures := 0
 	for {
-		w, err := newWorker(h.ctx, h.number, j.run, j.control)
+		life, renewed := h.begin()
+		w, err := newWorker(life, h.number, j.run, j.control)
+		if err != nil && renewed() {
+			continue
+		}
 		if err != nil {
 			if h.ctx.Err() != nil {
 				return nil
@@ -142,7 +194,13 @@ func (j *Job) work(h *hand) error {
 			return err
 		}
 		w.parting = &h.parting
-		err = w.run(h.ctx)
+		err = w.run(life)
+		if err == nil && renewed() {
+			continue // with another plan
+		}
+		if j.moved(err) {
+			continue
+		}
 		if err == nil || h.ctx.Err() != nil || !j.replaces(h.number, err) {
 			return err
 		}

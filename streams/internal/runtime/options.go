@@ -41,6 +41,9 @@ type Options struct {
 	// 45 s; Heartbeat is how often it speaks, default 1 s; RebalanceTimeout is
 	// how long the group waits for it to join again, default 60 s.
 	SessionTimeout, Heartbeat, RebalanceTimeout time.Duration
+	// LookForTopics is how often topics are looked for that match a pattern of a
+	// source. Default 10 s.
+	LookForTopics time.Duration
 	// TaskIdle is how long a task that has records of one input waits for producers
 	// of another that is empty, so that both merge by time. 0 waits only for what
 	// is there: until a fetch sent after the first record arrived has found
@@ -139,7 +142,7 @@ func (o Options) Validate() error {
 	}{
 		{"CommitInterval", o.CommitInterval}, {"TransactionTimeout", o.TransactionTimeout},
 		{"SessionTimeout", o.SessionTimeout}, {"Heartbeat", o.Heartbeat},
-		{"RebalanceTimeout", o.RebalanceTimeout}, {"PurgeInterval", o.PurgeInterval},
+		{"RebalanceTimeout", o.RebalanceTimeout}, {"LookForTopics", o.LookForTopics}, {"PurgeInterval", o.PurgeInterval},
 	} {
 		if d.v < 0 {
 			return fmt.Errorf("streams: %s is %v, must not be negative", d.name, d.v)
@@ -181,6 +184,7 @@ func (o Options) withDefaults() Options {
 	set(&o.Heartbeat, time.Second)
 	set(&o.RebalanceTimeout, time.Minute)
 	set(&o.PurgeInterval, 30*time.Second)
+	set(&o.LookForTopics, 10*time.Second)
 	if o.Workers == 0 {
 		o.Workers = 1
 	}

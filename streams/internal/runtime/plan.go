@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"time"
 
@@ -17,6 +18,8 @@ type plan struct {
 	topics  map[string]session.Topic // all that are read or logged to
 	sources []string                 // sorted
 	units   int32                    // tasks are numbered 0 to units-1
+	// patterns are those of sources; the topics that match are in app already.
+	patterns []*regexp.Regexp
 	// tombstones is how long changelogs keep them at least, by topic; 0 when
 	// unknown or for ever.
 	tombstones map[string]time.Duration

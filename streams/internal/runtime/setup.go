@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
@@ -28,7 +29,7 @@ type run struct {
 	admin    *kgo.Client
 	folder   *state.Folder // nil without a StateDir
 	identity string
-	plan     *plan
+	current  atomic.Pointer[plan]
 	desk     *desk
 	watch    *watch   // nil if nobody watches
 	beside   []func() // ends of what runs beside
@@ -43,12 +44,17 @@ func (r *run) open(ctx context.Context) error {
 	if err = r.muster(ctx); err != nil {
 		return err
 	}
-	if r.plan, err = r.prepare(ctx); err != nil {
+	p, err := r.prepare(ctx)
+	if err != nil {
 		return err
 	}
-	r.desk = newDesk(r.plan, r.options.Addr)
+	r.current.Store(p)
+	r.desk = newDesk(p, r.options.Addr)
 	return nil
 }
+
+// planned is the plan for workers that start now.
+func (r *run) planned() *plan { return r.current.Load() }
 
 // close lets go of what the workers shared.
 func (r *run) close() {

@@ -44,6 +44,10 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	original := p.app
+	if err := p.expand(ctx); err != nil {
+		return nil, err
+	}
 	found, err := p.cluster.Topics(ctx, p.names()...)
 	if err != nil {
 		return nil, err
@@ -59,7 +63,8 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	external := map[string]int32{}
 	for _, s := range p.app.Subs {
 		for _, src := range s.Sources {
-			if t, ok := found[src.Topic]; ok && !src.Internal {
+			// What reads by pattern may grow; the topics that it writes do not.
+			if t, ok := found[src.Topic]; ok && (!src.Internal || original.Patterns()) {
 				external[src.Topic] = int32(len(t.Partitions))
 			}
 		}
@@ -78,7 +83,7 @@ func (p *preparer) prepare(ctx context.Context) (*plan, error) {
 	if found, err = p.create(ctx, found, counts); err != nil {
 		return nil, err
 	}
-	pl := &plan{app: p.app, counts: counts, topics: found}
+	pl := &plan{app: p.app, counts: counts, topics: found, patterns: patternsOf(original)}
 	for _, s := range p.app.Subs {
 		pl.units = max(pl.units, counts.Tasks[s.Name])
 		for _, src := range s.Sources {

@@ -74,7 +74,7 @@ const stopTime = 10 * time.Second
 
 // newWorker connects.
 func newWorker(ctx context.Context, number int, r *run, c *control) (*worker, error) {
-	p := r.plan
+	p := r.planned()
 	w := &worker{
 		number: number, plan: p, options: r.options, folder: r.folder, control: c, parting: new(atomic.Int32),
 		log:      r.log.With("app", p.app.AppID, "worker", number),

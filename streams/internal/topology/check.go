@@ -27,7 +27,7 @@ func (g *Graph) check() []error {
 		if err := checkName(n.Name); err != nil {
 			errs = append(errs, fmt.Errorf("node %q: %w", n.Name, err))
 		}
-		if n.Topic != "" || n.Root != nil {
+		if (n.Topic != "" || n.Root != nil) && n.Pattern == nil {
 			if err := checkName(n.Topic); err != nil {
 				errs = append(errs, fmt.Errorf("node %s: topic %q: %w", n.Name, n.Topic, err))
 			}

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -24,6 +25,7 @@ type Node struct {
 	Inner   bool           // end of a repartition topic
 	Timed   bool           // of a source: it says what time its records have
 	Begin   Begin          // of a source
+	Pattern *regexp.Regexp // of a source of several topics
 	Named   bool           // the name was given, it does not follow from the path
 
 	children []*Node

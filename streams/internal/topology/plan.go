@@ -95,12 +95,12 @@ func (g *Graph) sub(nodes []*Node) Sub {
 	for _, n := range nodes {
 		if n.Root != nil {
 			root := *n.Root
-			root.Node = n.Name
+			root.Node, root.Pattern = n.Name, n.Pattern
 			roots = append(roots, root)
 			at := slices.IndexFunc(s.Sources, func(src Source) bool { return src.Topic == n.Topic })
 			if at < 0 {
 				at = len(s.Sources)
-				s.Sources = append(s.Sources, Source{Topic: n.Topic, Internal: n.Inner})
+				s.Sources = append(s.Sources, Source{Topic: n.Topic, Internal: n.Inner, Pattern: n.Pattern})
 			}
 			s.Sources[at].Timed = s.Sources[at].Timed || n.Timed
 			if n.Begin != (Begin{}) {

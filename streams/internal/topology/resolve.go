@@ -15,7 +15,7 @@ type Counts struct {
 
 // Resolve works out how many tasks each sub-topology has and how many
 // partitions each internal topic needs, from the partition counts of the
-// topics that exist already. A repartition topic takes the count of the
+// topics that exist already; a repartition topic among them keeps its own. A repartition topic takes the count of the
 // topics it is co-partitioned with; alone, that of the largest sub-topology
 // that writes it. Chains of repartitions are resolved upstream first.
 //
@@ -27,6 +27,9 @@ func (t *Topology) Resolve(external map[string]int32) (Counts, error) {
 	for _, s := range t.Subs {
 		for _, src := range s.Sources {
 			if src.Internal {
+				if n := external[src.Topic]; n > 0 { // it is there already
+					r.topics[src.Topic] = n
+				}
 				continue
 			}
 			if n := external[src.Topic]; n > 0 {

@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"regexp"
+
 	"github.com/millrace/millrace/streams/internal/task"
 	"github.com/millrace/millrace/streams/state"
 )
@@ -36,6 +38,9 @@ type Sub struct {
 type Source struct {
 	Topic    string
 	Internal bool // a repartition topic of this application
+	// Pattern: the source reads all topics whose whole name matches; Topic is only
+	// its own name then. See Expand.
+	Pattern *regexp.Regexp
 	// Timed: the task takes the time of a record from its contents; see
 	// task.Task's TimeMs.
 	Timed bool
