@@ -11,19 +11,6 @@ import (
 	"github.com/millrace/millrace/txn/session"
 )
 
-// patternsOf lists the patterns of a topology.
-func patternsOf(t *topology.Topology) []*regexp.Regexp {
-	var all []*regexp.Regexp
-	for _, s := range t.Subs {
-		for _, src := range s.Sources {
-			if src.Pattern != nil {
-				all = append(all, src.Pattern)
-			}
-		}
-	}
-	return all
-}
-
 // named are the topics that no pattern matches: those that all members of a group read
 // at any time, while one of them may have seen a new topic before another.
 func (p *plan) named(topics []string) []string {

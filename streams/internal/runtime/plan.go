@@ -133,3 +133,16 @@ func epochOf(topics map[string]session.Topic, part session.TopicPartition) int32
 	}
 	return t.Partitions[part.Partition].LeaderEpoch
 }
+
+// patternsOf lists the patterns of a topology.
+func patternsOf(t *topology.Topology) []*regexp.Regexp {
+	var all []*regexp.Regexp
+	for _, s := range t.Subs {
+		for _, src := range s.Sources {
+			if src.Pattern != nil {
+				all = append(all, src.Pattern)
+			}
+		}
+	}
+	return all
+}
