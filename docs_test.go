@@ -18,6 +18,7 @@ func TestPagesShowCodeThatCompiles(t *testing.T) {
 		"docs/streams.md":         {"streams"},
 		"docs/streams/running.md": {"streams"},
 		"docs/streams/serdes.md":  {"streams"},
+		"docs/streams/state.md":   {"streams"},
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {

@@ -41,7 +41,7 @@ func TestLargeState(t *testing.T) {
 				dir = t.TempDir()
 			}
 			dir = filepath.Join(dir, e.Name())
-			wall, used := time.Now(), used(t)
+			wall, used := time.Now(), measure(t)
 			img := benchImage(t, e, dir, *largeRows)
 			t.Logf("filled with %d rows in %v, %v of processor time", *largeRows, time.Since(wall).Round(time.Millisecond), used())
 			small := countRecords(t, img, 10_000)
@@ -49,13 +49,13 @@ func TestLargeState(t *testing.T) {
 			t.Logf("rate with %d keys against 10,000: %.2f by the clock, %.2f by processor time", *largeRows,
 				float64(small.wall)/float64(large.wall), float64(small.cpu)/float64(large.cpu))
 			closeImage(t, img)
-			wall = time.Now()
+			wall, used = time.Now(), measure(t)
 			img, err := e.Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, ok, err := img.Get(benchKey(nil, 1))
-			t.Logf("opened in %v to the first row (%v, %v), at %d; on disk %d MB", time.Since(wall).Round(100*time.Microsecond), ok, err, img.Position().Next, onDisk(t, dir)>>20)
+			t.Logf("opened in %v and %v of processor time to the first row (%v, %v), at %d; on disk %d MB", time.Since(wall).Round(100*time.Microsecond), used(), ok, err, img.Position().Next, onDisk(t, dir)>>20)
 			closeImage(t, img)
 		})
 	}
@@ -88,7 +88,7 @@ func countRecords(t *testing.T, img state.Image, keys int) spent {
 		}
 	}
 	round(100_000) // what is in memory anyway gets there
-	wall, used := time.Now(), used(t)
+	wall, used := time.Now(), measure(t)
 	round(*largeRecords)
 	s := spent{time.Since(wall), used()}
 	if err := o.Close(); err != nil {
@@ -113,8 +113,8 @@ func closeImage(t *testing.T, img state.Image) {
 	}
 }
 
-// used starts to measure processor time.
-func used(t *testing.T) func() time.Duration {
+// measure starts to measure processor time.
+func measure(t *testing.T) func() time.Duration {
 	before := usage(t)
 	return func() time.Duration {
 		u := usage(t)
