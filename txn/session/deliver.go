@@ -183,7 +183,10 @@ func (s *sender) acknowledged(l *lane, base int64) {
 	if l.queue = l.queue[1:]; len(l.queue) == 0 {
 		l.queue = nil
 	}
-	s.spare = append(s.spare, p)
+	if p.kept = p.builder.Size(); s.kept+p.kept <= spareBytes {
+		s.kept += p.kept
+		s.spare = append(s.spare, p)
+	}
 }
 
 // repeat reports an answer after which the same batch is sent once more.

@@ -16,6 +16,7 @@ type parcel struct {
 	builder record.Builder
 	batch   record.Batch // once it was sent the first time: it is repeated as it was
 	marks   []mark
+	kept    int // bytes that it takes while nothing is in it
 }
 
 // mark says which record of a parcel is the last one that an Ack collects.

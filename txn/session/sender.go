@@ -38,6 +38,7 @@ type sender struct {
 	waiting int            // parcels that are sealed and not acknowledged
 	bytes   int            // in them
 	spare   []*parcel
+	kept    int // bytes of memory in them
 
 	// Of the open transaction.
 	limit   context.Context
@@ -100,6 +101,7 @@ func (s *sender) empty() *parcel {
 	var p *parcel
 	if n > 0 {
 		p, s.spare = s.spare[n-1], s.spare[:n-1]
+		s.kept -= p.kept
 	}
 	s.mu.Unlock()
 	if p == nil {
@@ -109,8 +111,9 @@ func (s *sender) empty() *parcel {
 	return p
 }
 
-// sendBytes is how much may be on its way; the owner waits when it is more.
-const sendBytes = 32 << 20
+// sendBytes is how much may be on its way; the owner waits when it is more. Of the
+// memory for it, spareBytes are kept for what comes next.
+const sendBytes, spareBytes = 16 << 20, 8 << 20
 
 // post takes a parcel over.
 func (s *sender) post(l *lane, p *parcel) (full bool) {
