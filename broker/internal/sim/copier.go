@@ -207,7 +207,7 @@ func (c *copier) commitOffsets() {
 		req.Version = 5
 	}
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = c.id, c.pid, c.epoch
-	req.Group, req.Generation, req.MemberID = groupName, c.generation, c.m.id
+	req.Group, req.Generation, req.MemberID, req.InstanceID = groupName, c.generation, c.m.id, c.m.instance
 	rt := kmsg.NewTxnOffsetCommitRequestTopic()
 	rt.Topic = input
 	rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()

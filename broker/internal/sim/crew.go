@@ -66,9 +66,13 @@ func (c *crew) populate() {
 		}))
 	}
 	for i := range 2 + c.w.rng.IntN(2) {
-		id := fmt.Sprintf("copier-%d", i)
+		id, static := fmt.Sprintf("copier-%d", i), c.w.chance(3)
 		c.open(id, func(p *process) employee {
-			one := newCopier(newProducer(p, c.o, id, i != 1), &member{process: p, roster: c.roster, hasty: c.w.chance(3)})
+			m := &member{process: p, roster: c.roster, hasty: c.w.chance(3)}
+			if static {
+				m.instance = &id
+			}
+			one := newCopier(newProducer(p, c.o, id, i != 1), m)
 			return employee{p, one.start, func() { one.replaced = true }, func() bool { return true }}
 		})
 	}

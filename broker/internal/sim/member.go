@@ -19,6 +19,7 @@ type member struct {
 	*process
 	roster     *roster
 	id         string
+	instance   *string // of a static member (KIP-345), whose successor takes its place over without a rebalance
 	generation int32
 	assigned   func(parts []int32)
 	// rejoin says that the group is to be joined anew; the owner does it when it has ended what it is at.
@@ -33,6 +34,7 @@ type member struct {
 type roster struct {
 	w      *world
 	owners map[string]string
+	newest int32 // generation
 }
 
 // owns notes an assignment. Two owners of a partition in one generation are a violation.
@@ -55,7 +57,7 @@ func (m *member) join() {
 	meta.Version, meta.Topics = 0, []string{input}
 	req := kmsg.NewPtrJoinGroupRequest()
 	req.Version = 5
-	req.Group, req.MemberID, req.ProtocolType = groupName, m.id, "consumer"
+	req.Group, req.MemberID, req.InstanceID, req.ProtocolType = groupName, m.id, m.instance, "consumer"
 	req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = int32(session.Milliseconds()), int32(rebalance.Milliseconds())
 	rp := kmsg.NewJoinGroupRequestProtocol()
 	rp.Name, rp.Metadata = "range", meta.AppendTo(nil)
@@ -68,7 +70,13 @@ func (m *member) join() {
 		resp := r.(*kmsg.JoinGroupResponse)
 		m.w.log("%s: join: %s, generation %d, %d members", m.name, word(resp.ErrorCode), resp.Generation, len(resp.Members))
 		switch resp.ErrorCode {
+		case kerr.FencedInstanceID.Code:
+			m.heard(resp.ErrorCode)
 		case 0:
+			if m.instance != nil && m.id == "" && resp.Generation == m.roster.newest {
+				m.w.see("a static member comes back")
+			}
+			m.roster.newest = resp.Generation
 			m.id, m.generation = resp.MemberID, resp.Generation
 			m.sync(m.plan(resp))
 		case kerr.MemberIDRequired.Code:
@@ -113,7 +121,7 @@ func (m *member) plan(resp *kmsg.JoinGroupResponse) []kmsg.SyncGroupRequestGroup
 func (m *member) sync(plan []kmsg.SyncGroupRequestGroupAssignment) {
 	req := kmsg.NewPtrSyncGroupRequest()
 	req.Version = 3
-	req.Group, req.Generation, req.MemberID, req.GroupAssignment = groupName, m.generation, m.id, plan
+	req.Group, req.Generation, req.MemberID, req.InstanceID, req.GroupAssignment = groupName, m.generation, m.id, m.instance, plan
 	m.call(toGroup, req, rebalance+session, always, func(r kmsg.Response, err error) {
 		if err != nil {
 			m.join()
@@ -122,6 +130,9 @@ func (m *member) sync(plan []kmsg.SyncGroupRequestGroupAssignment) {
 		resp := r.(*kmsg.SyncGroupResponse)
 		switch resp.ErrorCode {
 		case 0:
+		case kerr.FencedInstanceID.Code:
+			m.heard(resp.ErrorCode)
+			return
 		case kerr.UnknownMemberID.Code:
 			m.id = ""
 			m.join()
@@ -140,13 +151,21 @@ func (m *member) sync(plan []kmsg.SyncGroupRequestGroupAssignment) {
 			parts = append(parts, t.Partitions...)
 		}
 		for _, p := range parts {
-			m.roster.owns(m.generation, p, m.id)
+			m.roster.owns(m.generation, p, m.who())
 		}
 		m.w.log("%s: has %v in generation %d", m.name, parts, m.generation)
 		m.joined = true
 		m.beat(m.generation)
 		m.assigned(parts)
 	})
+}
+
+// who is the same for a static member and its successor: only one of them can commit.
+func (m *member) who() string {
+	if m.instance != nil {
+		return *m.instance
+	}
+	return m.id
 }
 
 // beat says now and then that the member is alive.
@@ -157,7 +176,7 @@ func (m *member) beat(generation int32) {
 		}
 		req := kmsg.NewPtrHeartbeatRequest()
 		req.Version = 3
-		req.Group, req.Generation, req.MemberID = groupName, m.generation, m.id
+		req.Group, req.Generation, req.MemberID, req.InstanceID = groupName, m.generation, m.id, m.instance
 		m.call(toGroup, req, 0, always, func(r kmsg.Response, err error) {
 			if m.generation != generation || !m.joined {
 				return
@@ -183,5 +202,8 @@ func (m *member) heard(code int16) {
 	case kerr.UnknownMemberID.Code:
 		m.w.see("member " + word(code))
 		m.id, m.rejoin = "", true
+	case kerr.FencedInstanceID.Code: // another process has its place
+		m.w.see("member " + word(code))
+		m.kill()
 	}
 }

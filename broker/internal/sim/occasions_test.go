@@ -29,7 +29,7 @@ func TestOccasions(t *testing.T) {
 		"end NONE", "end CONCURRENT_TRANSACTIONS", "end PRODUCER_FENCED", "end COORDINATOR_NOT_AVAILABLE",
 		"offsets NONE", "offsets UNKNOWN_MEMBER_ID", "offsets ILLEGAL_GENERATION",
 		"positions UNSTABLE_OFFSET_COMMIT", "member REBALANCE_IN_PROGRESS", "member UNKNOWN_MEMBER_ID",
-		"a zombie copier gives up",
+		"a zombie copier gives up", "a static member comes back", "member FENCED_INSTANCE_ID",
 		"level NONE", "a producer goes to version 1", "a producer goes to version 2",
 		"produce without an answer", "acknowledged from the page cache and lost",
 		"a power cut takes the end of a relaxed log", "a compacted log is looked at", "a table is read", "compaction has removed records",

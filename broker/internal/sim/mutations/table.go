@@ -188,9 +188,6 @@ var All = []Mutation{
 	{"bound-of-loss", "one record more than flush.messages allows is acknowledged unsynced", []Edit{
 		{"broker/internal/partition/relaxed.go", "	if c.FlushMessages > 0 && end.Offset-p.durable.Offset >= c.FlushMessages {\n", "	if c.FlushMessages > 0 && end.Offset-p.durable.Offset > c.FlushMessages {\n"},
 	}},
-	{"flush-not-again", "a flush for which there was no descriptor is not tried again by itself", []Edit{
-		{durable, "		p.alarm = p.clock.AfterFunc(flushAgain, p.due)\n", "		_ = flushAgain\n"},
-	}},
 	{"no-descriptor-taken-for-a-failed-sync", "a folder that can not be opened for want of descriptors takes its partition offline", []Edit{
 		{syncing, "	return errors.As(err, &s) && !vfs.NoRoom(s.err) || errors.Is(err, ErrBroken)\n", "	return errors.As(err, &s) || errors.Is(err, ErrBroken)\n"},
 	}},
