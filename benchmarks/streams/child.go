@@ -24,6 +24,7 @@ import (
 	"github.com/millrace/millrace/benchmarks/streams/clicks"
 	"github.com/millrace/millrace/benchmarks/streams/nexmark"
 	"github.com/millrace/millrace/streams"
+	"github.com/millrace/millrace/streams/state/pebble"
 )
 
 // jobWord, as first argument, makes this program be one job in a process of its own.
@@ -130,8 +131,12 @@ func onMillrace(ctx context.Context, s spec, p *progress) error {
 	if err != nil {
 		return err
 	}
-	return app.Run(ctx, streams.Brokers(s.brokers), streams.StateDir(s.dir), streams.Workers(s.workers), streams.CommitEvery(s.commit),
-		streams.Logger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	opts := []streams.RunOpt{streams.StateDir(s.dir), streams.Workers(s.workers), streams.CommitEvery(s.commit),
+		streams.Logger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))}
+	if s.store == pebbleStore {
+		opts = append(opts, streams.Engine(pebble.New(pebble.Options{})))
+	}
+	return app.Run(ctx, streams.Brokers(s.brokers), opts...)
 }
 
 // onGoka counts the records of each key as goka does it: at least once, the table in goleveldb and in a compacted topic.

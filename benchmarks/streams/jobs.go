@@ -47,7 +47,7 @@ var clickJobs = []job{
 	{"merged", "count per key, updates merged per commit", clicks.Count, true, 1, streamsSides},
 	{"kept", "count per key, none sent (its table alone)", clicks.Count, true, 1, []figures.Side{gokaSide}},
 	{"minute", "count per key and minute, every update out", clicks.Minute, false, 1, streamsSides},
-	{"workers", "count per key, every update out, two workers", clicks.Count, false, 2, streamsSides},
+	{"workers", "count per key, every update out, two workers", clicks.Count, false, 2, []figures.Side{ours, oursOnKafka}},
 }
 
 // jobFigures are what is measured of a job that runs over what is there.

@@ -14,29 +14,33 @@ import (
 
 // How many keys are in the state, and how many records are then counted, at scale 1.
 const (
-	manyKeys     = 2_000_000
+	manyKeys     = 1_000_000
 	manyKeysLong = 100_000_000
-	keyedRecords = 1_000_000
+	keyedRecords = 500_000
 )
 
 func keysWork() []work {
 	var all []work
 	for _, c := range []struct {
-		name, what string
-		many       bool
-	}{{"keys-few", "count, 10,000 keys in the state", false}, {"keys-many", "count, many keys in the state", true}} {
+		name, what, store string
+		many              bool
+	}{
+		{"keys-few", "count, 10,000 keys in the state, Pebble", pebbleStore, false},
+		{"keys-many", "count, many keys in the state, Pebble", pebbleStore, true},
+		{"keys-many-goleveldb", "count, many keys in the state, goleveldb", "", true},
+	} {
 		all = append(all, work{name: "keys", sides: []figures.Side{ours}, limit: 3 * time.Minute, figures: []figures.Figure{
 			figures.More(c.name, c.what, "rec/s"),
 			figures.Less(c.name+"-cpu", c.what+": CPU of the job per record", "µs"),
 			figures.Less(c.name+"-peak", c.what+": most memory of the job", "MB"),
-		}, run: func(ctx context.Context, b *bench) error { return b.keys(ctx, c.name, c.many) }})
+		}, run: func(ctx context.Context, b *bench) error { return b.keys(ctx, c.name, c.store, c.many) }})
 	}
 	return all
 }
 
 // keys counts records of random keys when every key has its row already: first one record for each key, then those that
 // are timed.
-func (b *bench) keys(ctx context.Context, name string, many bool) error {
+func (b *bench) keys(ctx context.Context, name, store string, many bool) error {
 	keys, timed := int64(clicks.Users), b.sized(keyedRecords)
 	switch {
 	case many && b.long:
@@ -46,7 +50,7 @@ func (b *bench) keys(ctx context.Context, name string, many bool) error {
 	}
 	in := b.id + "-in"
 	s := b.spec(clicks.Count, in, keys+timed)
-	s.middle, s.cached = keys, true
+	s.middle, s.cached, s.store = keys, true, store
 	if err := b.create(ctx, in, s.out); err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ import (
 const (
 	latencyRate = 10_000 // records a second, in steps of a millisecond
 	latencySize = 110    // bytes of a value
-	latencyWarm = 3 * time.Second
-	latencySpan = 4 * time.Second
+	latencyWarm = 2 * time.Second
+	latencySpan = 3 * time.Second
 )
 
 func latencyWork() []work {

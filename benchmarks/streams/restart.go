@@ -19,7 +19,7 @@ import (
 
 // The state that a job has when it is killed: rows of 1 KB.
 const (
-	restartRows     = 200_000
+	restartRows     = 100_000
 	restartRowsLong = 5_000_000
 	restartRowBytes = 1000
 	restartWaiting  = 1000 // records that come while the job is dead

@@ -98,6 +98,9 @@ func (s *stage) turn(ctx context.Context, h host, round int) (err error) {
 			if err == nil {
 				found, err = w.do(ctx, b)
 			}
+			if ctx.Err() != nil {
+				return os.RemoveAll(b.dir) // what the end of the run has cut off is no failure
+			}
 			if err := errors.Join(s.note(side, w, found, err), os.RemoveAll(b.dir)); err != nil {
 				return err
 			}

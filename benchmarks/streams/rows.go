@@ -37,7 +37,7 @@ var asked = []row{
 	{what: "memory, count per key and minute", figure: "minute-peak", side: ours, than: kstreams, atLeast: figures.OneIn(5), reach: figures.OneIn(10)},
 	{what: "two workers: CPU of the job per record, against one worker", figure: "workers-cpu", side: ours, against: "count-cpu", than: ours, atLeast: figures.AtMost(2 / 1.7), reach: figures.AtMost(1)},
 	{what: "two workers: rate, with the broker on the same two cores", figure: "workers", side: ours, against: "count", than: ours},
-	{what: "many keys in the state, against 10,000", figure: "keys-many", side: ours, against: "keys-few", than: ours, atLeast: figures.AsMuch(0.3), reach: figures.AsMuch(0.6)},
+	{what: "many keys in the state, against 10,000 (Pebble)", figure: "keys-many", side: ours, against: "keys-few", than: ours, atLeast: figures.AsMuch(0.3), reach: figures.AsMuch(0.6)},
 	{what: "restart after SIGKILL, to the first record", figure: "restart", side: ours, than: kstreams, under: 2000, reachUnder: 500},
 	{what: "restart after SIGKILL, to the first record", figure: "restart", side: ours, against: "restart-transactional", than: kstreams},
 	{what: "10,000 rec/s, commits every 100 ms: p99", figure: "latency-100-p99", side: ours, than: kstreams, atLeast: figures.AtMost(1), reach: figures.AtMost(0.5)},

@@ -17,6 +17,9 @@ const (
 	gokaEngine     engine = "goka"
 )
 
+// pebbleStore is Pebble as the engine of our stores.
+const pebbleStore = "pebble"
+
 // spec is a job for a process: what it is, where it reads and writes. It travels as arguments key=value, which the Java
 // program reads too.
 type spec struct {
