@@ -281,9 +281,9 @@ func (s *image) add(b *pebble.Batch, r state.Row) error {
 // commit writes a batch, synced. It waits no longer than until something fails: a
 // write behind a flush that does not succeed would wait for ever.
 func (s *image) commit(op string, b *pebble.Batch) error {
-	done := make(chan error, 1)
+	done, db := make(chan error, 1), s.db
 	go func() {
-		done <- guard(func() error { return errors.Join(s.db.Apply(b, pebble.Sync), b.Close()) })
+		done <- guard(func() error { return errors.Join(db.Apply(b, pebble.Sync), b.Close()) })
 	}()
 	var err error
 	select {
