@@ -87,8 +87,12 @@ func (n *source[K, V]) timeMs(r *task.Record) (ms int64) {
 			ms, n.failed = r.TimeMs, panicOf(v)
 		}
 	}()
-	if decodeRecord(r, n.key, n.val, &ahead) != nil {
-		return r.TimeMs
+	own := r.TimeMs
+	r.TimeMs = max(own, 0) // what is wrong with it is not for the decoder to say
+	err := decodeRecord(r, n.key, n.val, &ahead)
+	r.TimeMs, ahead.TimeMs = own, own
+	if err != nil {
+		return own
 	}
 	return n.valid(n.time(&ahead, n.clock.Ms()))
 }
