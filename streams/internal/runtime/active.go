@@ -20,6 +20,7 @@ type input struct {
 	internal  bool  // a repartition topic: consumed records are purged
 	committed int64 // position of the last commit, or where it began
 	known     bool  // the group has an offset of it
+	empty     bool  // had nothing when pick looked at it
 	timed     bool  // the task says what time a record has
 	timedAt   int64 // offset of the last record that it was asked about
 	// since is when the task began to wait for producers of this input, zero while
@@ -83,6 +84,7 @@ again:
 	empty := false
 	for _, i := range a.inputs {
 		r, ok := a.head(i)
+		i.empty = !ok
 		switch {
 		case !ok:
 			empty = true
@@ -97,7 +99,8 @@ again:
 		return in, rec, false
 	}
 	for _, i := range a.inputs {
-		if _, ok := i.feed.Head(); ok {
+		// As it was above: one that has got something since is to be looked at.
+		if !i.empty {
 			continue
 		}
 		if !i.feed.DryAfter(in.feed.Received()) {
