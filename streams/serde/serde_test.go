@@ -114,7 +114,18 @@ func TestBytesOfKafka(t *testing.T) {
 }
 
 func TestWindowedBytesOfKafka(t *testing.T) {
-	for _, v := range vectors(t, "TimeWindowedString") {
+	checkWindowed(t, "TimeWindowedString", func(start, end int64) (serde.Serde[window.Windowed[string]], window.Window) {
+		return window.Serde(serde.String, time.Duration(end-start)*time.Millisecond), window.Between(start, end)
+	})
+	// Kafka's sessions end with their last record, a Window a moment after it.
+	checkWindowed(t, "SessionWindowedString", func(start, end int64) (serde.Serde[window.Windowed[string]], window.Window) {
+		return window.SessionSerde(serde.String), window.Between(start, end+1)
+	})
+}
+
+func checkWindowed(t *testing.T, name string, of func(start, end int64) (serde.Serde[window.Windowed[string]], window.Window)) {
+	t.Helper()
+	for _, v := range vectors(t, name) {
 		want, err := hex.DecodeString(*v.Bytes)
 		if err != nil {
 			t.Fatal(err)
@@ -124,8 +135,8 @@ func TestWindowedBytesOfKafka(t *testing.T) {
 		if _, err := fmt.Sscanf(v.Value[at:], "[%d,%d]", &start, &end); err != nil {
 			t.Fatal(err)
 		}
-		s := window.Serde(serde.String, time.Duration(end-start)*time.Millisecond)
-		key := window.Windowed[string]{Key: v.Value[:at], Window: window.Between(start, end)}
+		s, w := of(start, end)
+		key := window.Windowed[string]{Key: v.Value[:at], Window: w}
 		got, err := s.Append(nil, key)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: encodes as %x, %v, want %x", v.Value, got, err, want)
