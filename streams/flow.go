@@ -172,7 +172,7 @@ func (s Stream[K, V]) route(f func() operator.RowFunc[K, V, string], opts []Opt)
 	o := s.app.collect("route behind "+s.node.Name, opts, forSink)
 	n := s.app.graph.Add(s.node, "route", o.as)
 	n.Detail = pair[K, V]()
-	op := &operator.To[K, V]{Node: n.Name, Route: f, Handler: s.app.handler(o),
+	op := &operator.To[K, V]{Node: n.Name, Route: f, Handler: s.app.handler(o), Partition: partitioner[K, V](s.app, n, o),
 		Key: codec(s.app, n, "key", o.key, s.key), Value: codec(s.app, n, "value", o.val, s.val)}
 	s.out.Attach(n.Name, op.Build)
 }

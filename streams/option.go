@@ -43,6 +43,8 @@ type options struct {
 	begin                topology.Begin
 	invalid              TimePolicy
 	requireNames         bool
+	partitions           int32
+	partition            any // func(*Record[K, V], int32) int32
 }
 
 // As names a node, and with it its store and internal topics. Without it the
@@ -171,27 +173,28 @@ func collect(opts []Opt, allowed string) (options, error) {
 
 // Which options mean something where.
 const (
-	forApp        = "OnError RequireNames"
-	forSource     = "As KeySerde ValSerde OnError TimestampBy InvalidTime FromLatest FromAgo FromCommitted"
-	forTable      = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Versioned OnError"
-	forStep       = "As OnError Use"
-	forGroup      = "As KeySerde ValSerde OnError"
-	forAggregate  = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Cached OnError"
-	forGlobal     = "As KeySerde ValSerde"
-	forWindows    = "Grace"
-	forWindowed   = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Retention LateTo Cached OnError"
-	forClose      = "As"
-	forStore      = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Retention"
-	forVersioned  = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig"
-	forTimed      = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig"
-	forProcess    = "As OnError Use"
-	forTimers     = "KeySerde InMemory StoreIn Logged ChangelogConfig"
-	forSuppress   = "As InMemory StoreIn Logged ChangelogConfig OnError MaxRecords MaxBytes FailWhenFull"
-	forChild      = "As"
-	forJoin       = "As OnError"
-	forTableJoin  = "As Grace InMemory StoreIn Logged ChangelogConfig OnError"
-	forForeign    = "As ValSerde InMemory StoreIn Logged ChangelogConfig OnError"
-	forJoinWindow = "Grace Strict Retention"
-	forStreamJoin = "As KeySerde InMemory StoreIn Logged ChangelogConfig LateTo OnError"
-	forSink       = "As KeySerde ValSerde OnError"
+	forApp         = "OnError RequireNames"
+	forSource      = "As KeySerde ValSerde OnError TimestampBy InvalidTime FromLatest FromAgo FromCommitted"
+	forTable       = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Versioned OnError"
+	forStep        = "As OnError Use"
+	forGroup       = "As KeySerde ValSerde OnError"
+	forAggregate   = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Cached OnError"
+	forGlobal      = "As KeySerde ValSerde"
+	forWindows     = "Grace"
+	forWindowed    = "As KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Retention LateTo Cached OnError"
+	forClose       = "As"
+	forStore       = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig Retention"
+	forVersioned   = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig"
+	forTimed       = "KeySerde ValSerde InMemory StoreIn Logged ChangelogConfig"
+	forProcess     = "As OnError Use"
+	forTimers      = "KeySerde InMemory StoreIn Logged ChangelogConfig"
+	forSuppress    = "As InMemory StoreIn Logged ChangelogConfig OnError MaxRecords MaxBytes FailWhenFull"
+	forChild       = "As"
+	forJoin        = "As OnError"
+	forTableJoin   = "As Grace InMemory StoreIn Logged ChangelogConfig OnError"
+	forForeign     = "As ValSerde InMemory StoreIn Logged ChangelogConfig OnError"
+	forJoinWindow  = "Grace Strict Retention"
+	forStreamJoin  = "As KeySerde InMemory StoreIn Logged ChangelogConfig LateTo OnError"
+	forRepartition = "As KeySerde ValSerde Partitions PartitionBy OnError"
+	forSink        = "As KeySerde ValSerde PartitionBy OnError"
 )

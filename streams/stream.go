@@ -207,7 +207,7 @@ func to[K, V any](s place[K, V], topic string, key *operator.Codec[K], val *oper
 	o := s.app.collect("to "+topic+" behind "+s.node.Name, opts, forSink)
 	n := s.app.graph.Add(s.node, "to", o.as)
 	n.Topic, n.Detail = topic, pair[K, V]()
-	op := &operator.To[K, V]{Node: n.Name, Topic: topic, Handler: s.app.handler(o),
+	op := &operator.To[K, V]{Node: n.Name, Topic: topic, Handler: s.app.handler(o), Partition: partitioner[K, V](s.app, n, o),
 		Key: codec(s.app, n, "key", o.key, key), Value: codec(s.app, n, "value", o.val, val)}
 	s.out.Attach(n.Name, op.Build)
 }
@@ -215,9 +215,13 @@ func to[K, V any](s place[K, V], topic string, key *operator.Codec[K], val *oper
 // Repartition sends the records through a topic of the application's own to the
 // tasks that own their keys, whether or not a key has changed; null keys are
 // dropped and counted. What needs it does it by itself; this is for work that
-// should be spread by key all the same. As names the topic.
+// should be spread by key all the same. As names the topic; Partitions and
+// PartitionBy say how many partitions it has and which of them a record goes to.
 func (s Stream[K, V]) Repartition(opts ...Opt) Stream[K, V] {
-	o := s.app.collect("repartition behind "+s.node.Name, opts, forGroup)
+	o := s.app.collect("repartition behind "+s.node.Name, opts, forRepartition)
+	if o.partitions < 0 {
+		s.app.graph.Fail(s.node, "a repartition topic of %d partitions", o.partitions)
+	}
 	s.rekeyed = true
 	far := s.repartition(o.as, false, o)
 	next := far
@@ -265,7 +269,9 @@ func (s Stream[K, V]) cut(name string, o options) far[K, V] {
 	sink.Detail, source.Detail = pair[K, V](), pair[K, V]()
 	f := far[K, V]{Stream: Stream[K, V]{place: place[K, V]{s.app, source, new(operator.Outlet[K, V])}}}
 	f.key, f.val = codec(s.app, source, "key", o.key, s.key), codec(s.app, source, "value", o.val, s.val)
-	f.near = &operator.To[K, V]{Node: sink.Name, Topic: sink.Topic, Handler: s.app.handler(o), Key: f.key, Value: f.val, Repartition: true}
+	f.near = &operator.To[K, V]{Node: sink.Name, Topic: sink.Topic, Handler: s.app.handler(o), Key: f.key, Value: f.val, Repartition: true,
+		Partition: partitioner[K, V](s.app, sink, o)}
+	source.Partitions = o.partitions
 	s.out.Attach(sink.Name, f.near.Build)
 	f.readFrom(source.Topic, options{}, s.app.handler(o))
 	return f

@@ -58,6 +58,7 @@ func (w *worker) start() error {
 	w.task, err = w.sub.New(task.Env{
 		AppID: w.appID, Partition: w.partition, Progress: []string{w.progress}, Emit: w.emit, Wait: w.wait,
 		Now: w.now, Commit: func() { w.asked = true },
+		Partitions: func(topic string) (int32, error) { return int32(len(w.cluster.topic(topic).partitions)), nil },
 		Store: func(name string) (state.Store, error) {
 			if s := w.stores[name]; s != nil {
 				return s, nil

@@ -19,11 +19,16 @@ type To[K, V any] struct {
 	Value   *Codec[V]
 	// Route, if set, names the topic of each record instead of Topic.
 	Route func() RowFunc[K, V, string]
+	// Partition, if set, chooses the partition of each record among so many.
+	Partition func() PartitionFunc[K, V]
 	// Repartition topics take no null keys, unless a left join behind one wants
 	// them (NullKeys): nothing else could own them. They are dropped here, before
 	// they cost a network trip, and counted.
 	Repartition, NullKeys bool
 }
+
+// PartitionFunc chooses a partition, from 0 to partitions-1.
+type PartitionFunc[K, V any] func(r *Record[K, V], partitions int32) int32
 
 // Build makes the node of one task.
 func (s *To[K, V]) Build(b *Builder) (Sink[K, V], error) {
@@ -35,6 +40,9 @@ func (s *To[K, V]) Build(b *Builder) (Sink[K, V], error) {
 	if s.Route != nil {
 		n.route, n.site.phase = s.Route(), task.Process
 	}
+	if s.Partition != nil {
+		n.partition, n.site.phase = s.Partition(), task.Process
+	}
 	return n, nil
 }
 
@@ -44,6 +52,7 @@ type to[K, V any] struct {
 	val          *Codec[V]
 	dropNullKeys bool
 	route        RowFunc[K, V, string] // nil: always out.Topic
+	partition    PartitionFunc[K, V]   // nil: by key
 	out          task.Out
 	kbuf, vbuf   []byte
 }
@@ -80,6 +89,11 @@ func (n *to[K, V]) encodeRecord(r *Record[K, V]) (err error) {
 			return ErrNoTopic
 		}
 	}
+	if n.partition != nil {
+		if err := n.choose(r); err != nil {
+			return err
+		}
+	}
 	n.out.Key, n.out.Value = nil, nil
 	if !r.NullKey {
 		if n.kbuf, err = n.key.Append(n.kbuf[:0], &r.Key); err != nil {
@@ -92,6 +106,21 @@ func (n *to[K, V]) encodeRecord(r *Record[K, V]) (err error) {
 			return fmt.Errorf("value: %w", err)
 		}
 		n.out.Value = n.vbuf
+	}
+	return nil
+}
+
+// choose asks for the partition of a record.
+func (n *to[K, V]) choose(r *Record[K, V]) error {
+	if n.site.task.env.Partitions == nil {
+		return fmt.Errorf("topic %s: its number of partitions is not known here", n.out.Topic)
+	}
+	count, err := n.site.task.env.Partitions(n.out.Topic)
+	if err != nil {
+		return err
+	}
+	if n.out.Partition = n.partition(r, count); n.out.Partition < 0 || n.out.Partition >= count {
+		return fmt.Errorf("partition %d was chosen, topic %s has %d", n.out.Partition, n.out.Topic, count)
 	}
 	return nil
 }

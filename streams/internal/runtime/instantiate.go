@@ -78,9 +78,10 @@ func (w *worker) instantiate(a *active, progress []string) error {
 	env := task.Env{
 		AppID: w.plan.app.AppID, Partition: a.id.unit, Progress: progress,
 		Store: func(name string) (state.Store, error) { return w.store(a, name) }, Context: ctx, Wait: w.wait,
-		Now:    func() int64 { return time.Now().UnixMilli() },
-		Commit: func() { w.asked = true },
-		Watch:  w.meter != nil, Around: w.options.Around,
+		Now:        func() int64 { return time.Now().UnixMilli() },
+		Commit:     func() { w.asked = true },
+		Partitions: w.partitions,
+		Watch:      w.meter != nil, Around: w.options.Around,
 		Emit: func(o *task.Out) error {
 			out.Topic, out.Partition, out.Time = o.Topic, o.Partition, time.UnixMilli(o.TimeMs)
 			out.Key, out.Value = o.Key, o.Value

@@ -62,9 +62,10 @@ type worker struct {
 	asked     bool        // a task wants a commit now
 	epochsAt  time.Time   // when the epochs of the changelogs were last asked for
 	progress  Progress
-	meter     *meter // nil if nobody watches
-	ended     tally  // of tasks that have ended
-	failures  int    // one after the other, without a commit in between
+	meter     *meter           // nil if nobody watches
+	counts    map[string]count // of partitions, of topics that are written to
+	ended     tally            // of tasks that have ended
+	failures  int              // one after the other, without a commit in between
 }
 
 // stopTime bounds what a stop may take: the commit that is under way when the

@@ -56,6 +56,9 @@ type Env struct {
 	// Now is the wall clock in milliseconds since 1970, for timers and functions
 	// that ask. Nil means a clock that stands at 0.
 	Now func() int64
+	// Partitions is how many partitions a topic has that is written to. Nil: no
+	// node may ask.
+	Partitions func(topic string) (int32, error)
 	// Commit asks for a commit soon: after the record, or the timers, at hand.
 	// Nil ignores it.
 	Commit func()

@@ -26,7 +26,9 @@ type Node struct {
 	Timed   bool           // of a source: it says what time its records have
 	Begin   Begin          // of a source
 	Pattern *regexp.Regexp // of a source of several topics
-	Named   bool           // the name was given, it does not follow from the path
+	// Partitions of a repartition topic, 0 for as many as those it is used with.
+	Partitions int32
+	Named      bool // the name was given, it does not follow from the path
 
 	children []*Node
 	path     string         // that names of nodes behind this one begin with

@@ -33,7 +33,9 @@ func (g *Graph) Plan() (*Topology, error) {
 			}
 			if n.Kind == "repartitioned" {
 				base := strings.TrimSuffix(n.Name, ".repartitioned")
-				t.Internal = append(t.Internal, NewInternal(g.appID, base, Repartition, t.Subs[i].Name))
+				it := NewInternal(g.appID, base, Repartition, t.Subs[i].Name)
+				it.Partitions = n.Partitions
+				t.Internal = append(t.Internal, it)
 			}
 		}
 	}

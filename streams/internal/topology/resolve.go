@@ -24,6 +24,11 @@ type Counts struct {
 // repartition topics in a cycle with nothing that fixes their count.
 func (t *Topology) Resolve(external map[string]int32) (Counts, error) {
 	r := resolver{topology: t, topics: map[string]int32{}, tasks: map[string]int32{}}
+	for _, it := range t.Internal {
+		if it.Partitions > 0 {
+			r.topics[it.Name] = it.Partitions
+		}
+	}
 	for _, s := range t.Subs {
 		for _, src := range s.Sources {
 			if src.Internal {

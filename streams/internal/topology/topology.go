@@ -109,6 +109,8 @@ type InternalTopic struct {
 	Kind   Kind
 	Sub    string // that reads it (repartition) or owns its store (changelog)
 	Config map[string]string
+	// Partitions is how many a repartition topic must have, 0 for what Resolve finds.
+	Partitions int32
 }
 
 // NewInternal builds an internal topic with the configuration its kind needs.
