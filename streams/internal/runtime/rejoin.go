@@ -128,7 +128,10 @@ func (w *worker) arriveIn() error {
 		return err
 	}
 	w.fill()
-	if w.again || slices.ContainsFunc(claimed, func(u int32) bool { return !slices.Contains(share.Units, u) }) {
+	// A process that comes back under its name is given its old share without a new
+	// generation. What was on its way then, nobody would fetch any more.
+	stranded := !j.joined.Continued && slices.Contains(share.Map.Runs, -1)
+	if w.again || stranded || slices.ContainsFunc(claimed, func(u int32) bool { return !slices.Contains(share.Units, u) }) {
 		return w.rejoin()
 	}
 	return nil
