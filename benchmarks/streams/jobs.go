@@ -65,7 +65,9 @@ func jobFigures(name, what string) []figures.Figure {
 // put notes what came of a job over total records.
 func (o outcome) put(b *bench, name string, total int64) {
 	b.put(name, perSecond(total, o.first, o.last))
-	b.put(name+"-warm", perSecond(total-total/2, o.middle, o.last))
+	if b.repeated(name, o.again); o.again == 0 {
+		b.put(name+"-warm", perSecond(total-total/2, o.middle, o.last))
+	}
 	b.put(name+"-committed", perSecond(total, o.first, o.committed))
 	b.put(name+"-cpu", micros(o.committed.job-o.first.job, total))
 	b.put(name+"-broker", micros(o.committed.broker-o.first.broker, total))

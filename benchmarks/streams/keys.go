@@ -72,6 +72,9 @@ func (b *bench) keys(ctx context.Context, name, store string, many bool) error {
 	if err != nil {
 		return err
 	}
+	if o.again > 0 {
+		return fmt.Errorf("%d records were processed again: when all keys had their row is not known", o.again)
+	}
 	last := map[string]int64{}
 	err = b.cluster.results(ctx, s.out, func(r *kgo.Record) (err error) {
 		last[string(r.Key)], err = clicks.Long(r.Value)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json/v2"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -127,9 +126,11 @@ func (b *bench) query(ctx context.Context, q string) (err error) {
 	if err := p.stop(); err != nil {
 		return err
 	}
-	if p.many != total {
-		return fmt.Errorf("%d records were processed, there are %d", p.many, total)
+	again, err := p.again(total)
+	if err != nil {
+		return err
 	}
+	b.repeated(q, again)
 	b.put(q, perSecond(total, first, done))
 	b.put(q+"-cpu", micros(done.job-first.job, total))
 	b.put(q+"-peak", peak)

@@ -109,6 +109,14 @@ func (p *process) take(t told) {
 	p.marks[t.what] = t.mark
 }
 
+// again is how many records the job has processed a second time, when it has ended; fewer than there are is an error.
+func (p *process) again(total int64) (int64, error) {
+	if p.many < total {
+		return 0, fmt.Errorf("%d records were processed, there are %d", p.many, total)
+	}
+	return p.many - total, nil
+}
+
 // end is what the process has last said, for a message.
 func (p *process) end() string { return p.log.String() }
 
