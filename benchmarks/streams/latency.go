@@ -20,7 +20,7 @@ import (
 const (
 	latencyRate = 10_000 // records a second, in steps of a millisecond
 	latencySize = 110    // bytes of a value
-	latencyWarm = 2 * time.Second
+	latencyWarm = 3 * time.Second
 	latencySpan = 3 * time.Second
 )
 
@@ -58,13 +58,18 @@ func (b *bench) latency(ctx context.Context, name string, commit time.Duration) 
 			err = errors.Join(err, p.kill())
 		}
 	}()
+	// The load begins when the job is there: what piles up while a process starts is no latency of it.
+	err = b.load(ctx, in, partitions, func(r *kgo.Record) { r.Value = []byte("0") })
+	if err != nil {
+		return err
+	}
+	if _, err := p.await(ctx, "first"); err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	sent := make(chan error, 1)
 	go func() { sent <- b.steady(ctx, in) }()
-	if _, err := p.await(ctx, "first"); err != nil {
-		return err
-	}
 	from := time.Now().Add(latencyWarm)
 	before := p.now()
 	took, err := b.arrivals(ctx, s.out, from, from.Add(latencySpan))
