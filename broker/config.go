@@ -55,6 +55,12 @@ type Config struct {
 	// GroupMinSessionTimeout and GroupMaxSessionTimeout bound the session timeout
 	// that members ask for; 6 s and 30 min by default.
 	GroupMinSessionTimeout, GroupMaxSessionTimeout time.Duration
+	// OffsetsRetention is how long committed offsets are kept that nobody needs any more; 7 days by default. Of a group that was
+	// left it counts from when the last member was gone, of offsets outside of groups from the commit. It is a matter of
+	// minutes in Kafka's name for it, offsets.retention.minutes, which is rounded up.
+	OffsetsRetention time.Duration
+	// OffsetsRetentionCheckInterval is how long it is from one search for such offsets to the next; 10 min by default.
+	OffsetsRetentionCheckInterval time.Duration
 	// TransactionMaxTimeout bounds the timeout of a transaction; 15 min by default.
 	TransactionMaxTimeout time.Duration
 	// TransactionTwoPhaseCommit lets producers take part in two-phase commits (KIP-939): their transactions have no timeout,
@@ -136,6 +142,7 @@ func (c Config) Validate() error {
 	}{
 		{"TransactionNoticeAfter", c.TransactionNoticeAfter}, {"TransactionalIDExpiration", c.TransactionalIDExpiration}, {"TransactionalIDSweepInterval", c.TransactionalIDSweepInterval},
 		{"ProducerIDExpiration", c.ProducerIDExpiration}, {"ProducerIDCheckInterval", c.ProducerIDCheckInterval},
+		{"OffsetsRetention", c.OffsetsRetention}, {"OffsetsRetentionCheckInterval", c.OffsetsRetentionCheckInterval},
 	} {
 		if d.value < time.Millisecond {
 			return fmt.Errorf("broker: %s is %v, must be at least 1ms", d.field, d.value)
@@ -192,6 +199,8 @@ func (c Config) withDefaults() Config {
 		{&c.GroupInitialRebalanceDelay, 3 * time.Second},
 		{&c.GroupMinSessionTimeout, 6 * time.Second},
 		{&c.GroupMaxSessionTimeout, 30 * time.Minute},
+		{&c.OffsetsRetention, 7 * 24 * time.Hour},
+		{&c.OffsetsRetentionCheckInterval, 10 * time.Minute},
 		{&c.TransactionMaxTimeout, 15 * time.Minute},
 		{&c.TransactionNoticeAfter, 15 * time.Minute},
 		{&c.TransactionalIDExpiration, 7 * 24 * time.Hour},

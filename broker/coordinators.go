@@ -34,9 +34,11 @@ func (b *Broker) startCoordinators(s *base, server *api.Server) error {
 func (b *Broker) newGroups(s *base, server *api.Server) (*coord.Runtime[*group.Machine], error) {
 	im, m := server.Meta.Image(), server.Replicas
 	options := group.Options{
-		MinSessionTimeout:     b.config.GroupMinSessionTimeout,
-		MaxSessionTimeout:     b.config.GroupMaxSessionTimeout,
-		InitialRebalanceDelay: b.config.GroupInitialRebalanceDelay,
+		MinSessionTimeout:      b.config.GroupMinSessionTimeout,
+		MaxSessionTimeout:      b.config.GroupMaxSessionTimeout,
+		InitialRebalanceDelay:  b.config.GroupInitialRebalanceDelay,
+		Retention:              b.config.OffsetsRetention,
+		RetentionCheckInterval: b.config.OffsetsRetentionCheckInterval,
 		// Of a topic that was deleted right before a crash only the metadata knows.
 		Gone: func(id group.ID) bool { return server.Meta.Image().TopicByID(id) == nil },
 	}

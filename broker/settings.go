@@ -2,6 +2,7 @@ package broker
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -46,6 +47,8 @@ func (b *Broker) apiConfig(nodeID int32) api.Config {
 			ms("log.retention.check.interval.ms", c.RetentionCheckInterval, "How often retention looks for old segments."),
 			integer("node.id", int64(nodeID), "Id of this broker."),
 			integer("num.partitions", int64(c.DefaultPartitions), "Partitions of a topic whose creator does not say."),
+			ms("offsets.retention.check.interval.ms", c.OffsetsRetentionCheckInterval, "How often it is looked for committed offsets that nobody needs any more."),
+			integer("offsets.retention.minutes", int64((c.OffsetsRetention+time.Minute-1)/time.Minute), "How long such offsets are kept, after the last member of their group or after their commit."),
 			ms("producer.id.expiration.ms", c.ProducerIDExpiration, "How long a partition remembers a quiet producer."),
 			ms("transaction.max.timeout.ms", c.TransactionMaxTimeout, "Longest timeout of a transaction."),
 			ms("transaction.remove.expired.transaction.cleanup.interval.ms", c.TransactionalIDSweepInterval, "How far apart the times are at which transactional ids are forgotten."),

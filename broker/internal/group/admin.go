@@ -28,17 +28,6 @@ func (m *Machine) List(nowMs int64, to coord.Token) coord.Output {
 	return m.end()
 }
 
-// protocolType is that of the members, of the last ones if there are none now.
-func (g *group) protocolType() string {
-	switch {
-	case g.live != nil && len(g.live.members) > 0:
-		return g.live.protocolType
-	case g.record != nil:
-		return g.record.ProtocolType
-	}
-	return ""
-}
-
 // Describe tells what a group does. A group that is not there is Dead. The answer is a *kmsg.DescribeGroupsResponseGroup, whose
 // slices must not be changed.
 //
@@ -135,7 +124,7 @@ func (m *Machine) removeOffsets(r *OffsetDelete) OffsetsDeleted {
 		return OffsetsDeleted{Code: kerr.NonEmptyGroup.Code}
 	}
 	m.out.Splittable = true
-	wanted := g.wanted()
+	wanted, _ := g.wanted()
 	found, _ := g.offsetsOf(func(string, ID) bool { return true })
 	out := OffsetsDeleted{Codes: make([]int16, len(r.Partitions))}
 	gone := map[partition]bool{}
@@ -148,23 +137,6 @@ func (m *Machine) removeOffsets(r *OffsetDelete) OffsetsDeleted {
 		case have && !gone[at]:
 			gone[at] = true
 			m.writeOffset(r.Group, at, nil)
-		}
-	}
-	return out
-}
-
-// wanted are the topics that the members subscribe to. A subscription that does not parse asks for nothing.
-func (g *group) wanted() map[string]bool {
-	out := map[string]bool{}
-	if g.live == nil {
-		return out
-	}
-	for _, o := range g.live.members {
-		for _, p := range o.protocols {
-			topics, _ := subscribed(p.metadata)
-			for _, t := range topics {
-				out[t] = true
-			}
 		}
 	}
 	return out

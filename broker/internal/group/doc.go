@@ -44,6 +44,12 @@
 // marker comes later: a load of a compacted log, which keeps the last record of a
 // key, could not decide otherwise.
 //
+// Offsets that nobody needs any more are removed (KIP-211, retention.go): of a group
+// that was left, the retention after its last member was gone, which the record of the
+// empty group tells also after a restart; of one that only stores offsets, the retention
+// after each commit; of consumers at work, only what they do not subscribe to. What an
+// open transaction has an offset for stays. With its last offset an empty group goes too.
+//
 // # Invariants
 //
 //   - A group instance id belongs to the last member that joined with it; all

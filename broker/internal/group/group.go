@@ -64,3 +64,33 @@ func (g *group) unstable(p partition, id ID) bool {
 	}
 	return false
 }
+
+// wanted are the topics that the members subscribe to. One whose subscription does not parse asks for nothing; then known is
+// false.
+func (g *group) wanted() (topics map[string]bool, known bool) {
+	topics, known = map[string]bool{}, true
+	if g.live == nil {
+		return topics, known
+	}
+	for _, o := range g.live.members {
+		for _, p := range o.protocols {
+			of, ok := subscribed(p.metadata)
+			known = known && ok
+			for _, t := range of {
+				topics[t] = true
+			}
+		}
+	}
+	return topics, known
+}
+
+// protocolType is that of the members, of the last ones if there are none now.
+func (g *group) protocolType() string {
+	switch {
+	case g.live != nil && len(g.live.members) > 0:
+		return g.live.protocolType
+	case g.record != nil:
+		return g.record.ProtocolType
+	}
+	return ""
+}

@@ -31,6 +31,7 @@ type Machine struct {
 
 	deadlines     deadlines
 	verifications verifications
+	retention     retention
 	loaded        bool
 
 	// One handler's work. step counts them, so that what a handler staged is known

@@ -20,6 +20,13 @@ type Options struct {
 	MaxSize int
 	// MaxMetadataBytes bounds the metadata of a committed offset: 4096.
 	MaxMetadataBytes int
+	// Retention is how long offsets are kept that nobody needs any more: 7 days. Of a
+	// group that was left it counts from when the last member was gone, otherwise from the
+	// commit, and not at all for what consumers in the group subscribe to.
+	Retention time.Duration
+	// RetentionCheckInterval is how long it is from one search for such offsets to the
+	// next, and from the load to the first: 10 min.
+	RetentionCheckInterval time.Duration
 	// Gone says whether a topic id is that of a deleted topic. Offsets of such that
 	// are found in the log, because the broker stopped before it could remove them,
 	// are removed when it is loaded. nil: none is.
@@ -38,6 +45,10 @@ func (o Options) Validate() error {
 		return fmt.Errorf("group: NewMemberTimeout is %v, must be at least 1ms", o.NewMemberTimeout)
 	case o.MaxSize < 0:
 		return fmt.Errorf("group: MaxSize is %d, must be at least 0 (0: no bound)", o.MaxSize)
+	case o.Retention < time.Millisecond:
+		return fmt.Errorf("group: Retention is %v, must be at least 1ms", o.Retention)
+	case o.RetentionCheckInterval < time.Millisecond:
+		return fmt.Errorf("group: RetentionCheckInterval is %v, must be at least 1ms", o.RetentionCheckInterval)
 	case o.MaxMetadataBytes < 0:
 		return fmt.Errorf("group: MaxMetadataBytes is %d, must be at least 0", o.MaxMetadataBytes)
 	}
@@ -57,6 +68,12 @@ func (o Options) withDefaults() Options {
 	o.InitialRebalanceDelay = max(o.InitialRebalanceDelay, 0)
 	if o.NewMemberTimeout == 0 {
 		o.NewMemberTimeout = 5 * time.Minute
+	}
+	if o.Retention == 0 {
+		o.Retention = 7 * 24 * time.Hour
+	}
+	if o.RetentionCheckInterval == 0 {
+		o.RetentionCheckInterval = 10 * time.Minute
 	}
 	if o.MaxMetadataBytes == 0 {
 		o.MaxMetadataBytes = 4096

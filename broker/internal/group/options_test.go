@@ -18,6 +18,8 @@ func TestOptionsValidate(t *testing.T) {
 		"NewMemberTimeout":  {NewMemberTimeout: -1},
 		"MaxSize":           {MaxSize: -1},
 		"MaxMetadataBytes":  {MaxMetadataBytes: -1},
+		"Retention":         {Retention: -1},
+		"RetentionCheck":    {RetentionCheckInterval: time.Microsecond},
 	} {
 		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)

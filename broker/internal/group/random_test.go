@@ -40,6 +40,9 @@ func newHistory(t *testing.T, seed uint64) *history {
 	if r.IntN(2) == 0 {
 		o.InitialRebalanceDelay = 3 * time.Second
 	}
+	if r.IntN(2) == 0 { // offsets and groups expire in the midst of all
+		o.Retention, o.RetentionCheckInterval = time.Duration(1+r.IntN(30))*time.Second, time.Duration(1+r.IntN(5000))*time.Millisecond
+	}
 	h := &history{driver: newDriver(o), t: t, r: r, asked: map[coord.Token]*actor{}}
 	for i := range 16 {
 		a := &actor{group: fmt.Sprintf("g%d", i%3), client: fmt.Sprintf("c%d", i), generation: -1}

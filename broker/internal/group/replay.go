@@ -165,6 +165,7 @@ func (m *Machine) replayMetadata(r coord.Replayed) error {
 func (m *Machine) Loaded(nowMs int64) coord.Output {
 	m.begin(nowMs)
 	m.loaded = true
+	m.retention.wait(nowMs + m.options.RetentionCheckInterval.Milliseconds()) // members come back before it
 	for _, g := range m.groups {
 		m.restore(g)
 		m.settle(g)

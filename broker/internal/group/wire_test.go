@@ -25,6 +25,21 @@ func ask[R kmsg.Response](t testing.TB, cl *kgo.Client, version int16, req kmsg.
 	return resp.(R)
 }
 
+// awaitGroups returns when every group has its coordinator: until then a request of a test may be answered with
+// COORDINATOR_LOAD_IN_PROGRESS.
+func awaitGroups(t testing.TB, cl *kgo.Client) {
+	t.Helper()
+	for {
+		switch code := ask[*kmsg.ListGroupsResponse](t, cl, 4, kmsg.NewPtrListGroupsRequest()).ErrorCode; code {
+		case 0:
+			return
+		case kerr.CoordinatorLoadInProgress.Code:
+		default:
+			t.Fatalf("list groups: %v", kerr.ErrorForCode(code))
+		}
+	}
+}
+
 // pinned is a request in the version that it has, whatever the client would choose.
 type pinned struct{ kmsg.Request }
 
@@ -51,6 +66,7 @@ func topicIDOf(t testing.TB, cl *kgo.Client, name string) [16]byte {
 func TestOffsetsInEveryVersion(t *testing.T) {
 	b := brokertest.Start(t)
 	cl := client(t, b)
+	awaitGroups(t, cl)
 	createTopic(t, cl, "one", 3)
 	createTopic(t, cl, "two", 1)
 	ids := map[string][16]byte{"one": topicIDOf(t, cl, "one"), "two": topicIDOf(t, cl, "two")}
@@ -155,6 +171,7 @@ func fetchBack(t *testing.T, cl *kgo.Client, version, committed int16, group str
 func TestGroupInEveryVersion(t *testing.T) {
 	b := brokertest.Start(t)
 	cl := client(t, b)
+	awaitGroups(t, cl)
 	for v := int16(0); v <= 9; v++ {
 		group := fmt.Sprintf("g%d", v)
 		join := kmsg.NewPtrJoinGroupRequest()
@@ -206,6 +223,7 @@ func TestAuthorize(t *testing.T) {
 		}
 	}))
 	cl := client(t, b)
+	awaitGroups(t, cl)
 	createTopic(t, cl, "open", 1)
 	createTopic(t, cl, "closed", 1)
 	commit := func() string {
