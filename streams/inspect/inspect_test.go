@@ -23,7 +23,6 @@ type site struct {
 	b         streams.Cluster
 	client    *kgo.Client
 	inspector *inspect.Inspector
-	processed chan int64
 }
 
 func newSite(t *testing.T) *site {

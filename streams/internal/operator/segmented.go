@@ -24,7 +24,7 @@ type segmented struct {
 	lengthMs    int64 // of a segment
 	more        int   // bytes behind the time
 	expired     int64 // segments before this one hold nothing
-	from, to    []byte
+	from        []byte
 }
 
 // SegmentOf is the length of the segments for a retention: two whole ones lie within
