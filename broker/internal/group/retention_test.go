@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -140,6 +141,12 @@ func TestRetention(t *testing.T) {
 			a.record(at("consumer", nil, "t"))
 			a.put("t", -1, committed{commitMs: storeMs, expireMs: storeMs + 5})
 		}, 0, "[t group]", ""},
+		{"left, times before 1970", func(a *attic) {
+			v := left("consumer")
+			v.CurrentStateTimestamp = math.MinInt64
+			a.record(v)
+			a.put("t", -1, committed{commitMs: math.MinInt64 + 1, expireMs: -1})
+		}, keepMs, "[t group]", "[]"},
 		{"times before 1970", func(a *attic) { a.put("t", -1, committed{commitMs: -1 << 62, expireMs: -1}) }, keepMs, "[t]", "[]"},
 	} {
 		for _, restarted := range []bool{false, true} {
@@ -239,6 +246,29 @@ func TestRetentionOfRunningGroups(t *testing.T) {
 	}
 	if got := a.look(since + keepMs); got != "[]" {
 		t.Errorf("on time: %s", got)
+	}
+}
+
+// TestRetentionInARebalance: what consumers subscribe to is not known in a rebalance, so nothing expires until it is over.
+func TestRetentionInARebalance(t *testing.T) {
+	a := newAttic(t)
+	v := at("consumer", nil, "t")
+	a.record(v)
+	a.put("u", -1, committed{commitMs: storeMs, expireMs: -1})
+	a.nowMs = storeMs + keepMs
+	r := kmsg.NewPtrJoinGroupRequest()
+	r.Group, r.MemberID, r.ProtocolType, r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = "g", "m", "consumer", 1_000_000, 1_000_000
+	r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "p", Metadata: v.Members[0].Subscription}}
+	a.run(a.m.Join(a.nowMs, a.token("c"), Client{}, r))
+	if got := a.m.groups["g"].state(); got != CompletingRebalance {
+		t.Fatalf("the group is %s", got)
+	}
+	if got := a.look(a.nowMs); got != "[u group]" {
+		t.Errorf("in the rebalance: %s", got)
+	}
+	a.do(t, "sync c m=m gen=4")
+	if got := a.look(a.nowMs); got != "[group]" {
+		t.Errorf("after it: %s", got)
 	}
 }
 
